@@ -1,0 +1,153 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func verbatim(to *string) func(string) error {
+	return func(text string) error {
+		*to = text
+		return nil
+	}
+}
+
+func number(to *int) func(string) error {
+	return func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return errors.New("not a whole number")
+		}
+		*to = n
+		return nil
+	}
+}
+
+func duration(to *time.Duration) func(string) error {
+	return func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return errors.New("not a duration such as 500ms, 30s, 15m or 168h")
+		}
+		*to = d
+		return nil
+	}
+}
+
+func level(to *slog.Level) func(string) error {
+	return func(text string) error {
+		switch text {
+		case "debug", "info", "warn", "error":
+			return to.UnmarshalText([]byte(text))
+		}
+		return errors.New("must be debug, info, warn or error")
+	}
+}
+
+func size(to *int64) func(string) error {
+	return func(text string) error {
+		digits, unit := text, int64(1)
+		for _, u := range []struct {
+			suffix string
+			bytes  int64
+		}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}} {
+			if rest, found := strings.CutSuffix(text, u.suffix); found {
+				digits, unit = rest, u.bytes
+			}
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n > math.MaxInt64/unit {
+			return errors.New("not a size such as 4096, 64KiB or 1MiB")
+		}
+		*to = n * unit
+		return nil
+	}
+}
+
+// Database says where things are kept.
+type Database struct {
+	// File is the path of the SQLite file.
+	File string
+}
+
+// ParseDatabase reads the text of --database.
+func ParseDatabase(text string) (d Database, err error) {
+	err = d.set(text)
+	return d, err
+}
+
+// String gives the text the flag takes.
+func (d Database) String() string { return "sqlite:" + d.File }
+
+func (d *Database) set(text string) error {
+	scheme, file, found := strings.Cut(text, ":")
+	switch {
+	case !found:
+		return fmt.Errorf("must begin with sqlite: as in sqlite:%s", text)
+	case scheme == "postgres" || scheme == "postgresql":
+		return errors.New("PostgreSQL is not supported yet; use sqlite:FILE")
+	case scheme != "sqlite":
+		return fmt.Errorf("%q is no database this build knows; use sqlite:FILE", scheme)
+	case file == "":
+		return errors.New("names no file; use sqlite:FILE")
+	case strings.Contains(file, ":memory:") || strings.HasPrefix(file, "file:"):
+		return errors.New("must name a file on disk, whose path is taken as it is; nothing else survives a restart")
+	case strings.ContainsRune(file, 0):
+		return errors.New("holds a NUL byte")
+	}
+	d.File = file
+	return nil
+}
+
+// Model says who answers.
+type Model struct {
+	Demo      bool
+	DemoDelay time.Duration
+
+	Name    string // of a compatible server's model
+	BaseURL string // as the OpenAI SDK takes it, ending in /v1
+	APIKey  string // empty: none is sent
+}
+
+// String gives the text the flag takes; never the key.
+func (m Model) String() string {
+	if m.Demo {
+		return "demo"
+	}
+	return "compatible:" + m.Name + "@" + m.BaseURL
+}
+
+func (m *Model) set(text string) error {
+	if text == "demo" {
+		m.Demo = true
+		return nil
+	}
+	scheme, rest, _ := strings.Cut(text, ":")
+	switch scheme {
+	case "openai", "anthropic":
+		return fmt.Errorf("%s: is not supported yet; use demo or compatible:MODEL@BASE_URL", scheme)
+	case "compatible":
+	default:
+		return errors.New("must be demo or compatible:MODEL@BASE_URL")
+	}
+	// Model names may hold an @ of their own, so the URL decides where to cut.
+	at := max(strings.LastIndex(rest, "@http://"), strings.LastIndex(rest, "@https://"))
+	if at < 1 {
+		return errors.New("needs a model and a base URL, as in compatible:llama3.2@http://127.0.0.1:11434/v1")
+	}
+	base, err := url.Parse(rest[at+1:])
+	if err != nil || base.Host == "" {
+		return errors.New("has a base URL that cannot be read")
+	}
+	if base.User != nil || base.Fragment != "" || base.RawQuery != "" {
+		return errors.New("has a base URL with a user, a query or a fragment; give a key in ONEREPLY_MODEL_API_KEY")
+	}
+	m.Name, m.BaseURL = rest[:at], strings.TrimSuffix(rest[at+1:], "/")
+	return nil
+}
