@@ -140,8 +140,14 @@ type Observation struct {
 	Status     int    // of the response; 0: none came
 	RetryAfter string // the header as received
 	Code       string // the provider's own error code, where the body had one
+	Type       string // the provider's wider kind of error beside the code
+	Message    string // the provider's own words, shortened
 	BodyErr    error  // reading the response body broke off
 	HTML       bool   // the body was a web page
+
+	// Unprocessed: the peer said at the level of HTTP/2 that it did not act on
+	// this request (REFUSED_STREAM, or a graceful GOAWAY below its stream).
+	Unprocessed bool
 }
 
 // Merge returns o with the members that later sets replaced.
@@ -150,6 +156,7 @@ func (o Observation) Merge(later Observation) Observation {
 	o.Connected = o.Connected || later.Connected
 	o.Requests = max(o.Requests, later.Requests)
 	o.HTML = o.HTML || later.HTML
+	o.Unprocessed = o.Unprocessed || later.Unprocessed
 	if later.Status != 0 {
 		o.Status = later.Status
 	}
@@ -158,6 +165,12 @@ func (o Observation) Merge(later Observation) Observation {
 	}
 	if later.Code != "" {
 		o.Code = later.Code
+	}
+	if later.Type != "" {
+		o.Type = later.Type
+	}
+	if later.Message != "" {
+		o.Message = later.Message
 	}
 	if later.BodyErr != nil {
 		o.BodyErr = later.BodyErr
@@ -185,6 +198,9 @@ func Classify(err error, o Observation, cause error, now time.Time) *CallError {
 	case o.Asked && !o.Connected:
 		e.Class, e.Code = ClassNotSent, CodeProviderUnavailable
 		return e
+	case o.Unprocessed:
+		e.Class, e.Code = ClassRefusedTemporary, CodeProviderUnavailable
+		return e
 	case cause != nil && !errors.Is(cause, ErrCallTimeout):
 		e.Class, e.Code = ClassInterrupted, "interrupted"
 		return e
@@ -198,59 +214,6 @@ func Classify(err error, o Observation, cause error, now time.Time) *CallError {
 		e.Code = CodeTimeout
 	}
 	return e
-}
-
-func classifyStatus(e *CallError, o Observation, now time.Time) {
-	e.RetryAfter = ParseRetryAfter(o.RetryAfter, now)
-	if code, ok := permanentCodes[o.Code]; ok {
-		e.Class, e.Code = ClassRefusedPermanent, code
-		return
-	}
-	switch o.Status {
-	case 429:
-		e.Class, e.Code = ClassRefusedTemporary, CodeRateLimited
-	case 503, 529:
-		e.Class, e.Code = ClassUnknown, CodeProviderOverloaded
-		if o.Status == 503 {
-			e.Code = CodeProviderUnavailable
-		}
-	case 408, 409, 500, 502, 504:
-		e.Class, e.Code = ClassUnknown, CodeProviderUnavailable
-	case 401, 403:
-		e.Class, e.Code = ClassRefusedPermanent, CodeUnauthenticated
-	case 402:
-		e.Class, e.Code = ClassRefusedPermanent, CodeInsufficientQuota
-	case 413:
-		e.Class, e.Code = ClassRefusedPermanent, CodeContextTooLong
-	default:
-		if o.Status >= 500 {
-			e.Class, e.Code = ClassUnknown, CodeProviderUnavailable
-			return
-		}
-		// Other 4xx, and redirects, which are returned and not followed.
-		e.Class, e.Code = ClassRefusedPermanent, CodeProviderRejected
-	}
-}
-
-// permanentCodes are error codes of providers that end a task whatever the
-// status: OpenAI and its compatibles, and Anthropic.
-var permanentCodes = map[string]string{
-	"insufficient_quota":                CodeInsufficientQuota,
-	"credit_balance_exhausted":          CodeInsufficientQuota,
-	"billing_error":                     CodeInsufficientQuota,
-	"billing_hard_limit_reached":        CodeInsufficientQuota,
-	"organization_spend_limit_exceeded": CodeInsufficientQuota,
-	"project_spend_limit_exceeded":      CodeInsufficientQuota,
-	"organization_usage_limit_exceeded": CodeInsufficientQuota,
-	"enforced_spend_limit_reached":      CodeInsufficientQuota,
-	"contract_spend_limit_reached":      CodeInsufficientQuota,
-	"context_length_exceeded":           CodeContextTooLong,
-	"request_too_large":                 CodeContextTooLong,
-	"content_filter":                    CodeContentFiltered,
-	"content_policy_violation":          CodeContentFiltered,
-	"invalid_api_key":                   CodeUnauthenticated,
-	"authentication_error":              CodeUnauthenticated,
-	"permission_error":                  CodeUnauthenticated,
 }
 
 // maxRetryAfter bounds what a header may ask for, so that it cannot overflow.
