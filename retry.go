@@ -1,6 +1,7 @@
 package onereply
 
 import (
+	"errors"
 	"time"
 )
 
@@ -109,7 +110,7 @@ func Decide(s Situation) Decision {
 	if reason, over := s.Budget.Spent(s.Now); over {
 		return fail(reason)
 	}
-	if s.Budget.Calls.Used > 0 && s.Budget.Calls.Left() == 0 {
+	if s.Budget.Calls.Used > 0 && s.Budget.Calls.Left() == 0 || errors.Is(s.Err, ErrCallsExhausted) {
 		return fail(ReasonCallsExhausted)
 	}
 	delay := max(s.Err.RetryAfter, s.Policy.Backoff.Delay(s.Budget.Attempts.Used, s.Draw))

@@ -245,7 +245,10 @@ type Ending struct {
 	Reason   onereply.Reason   // Fail
 	Failure  *onereply.Failure // Fail, Retry, Release
 	Delay    time.Duration     // Retry
-	Closed   *ClosedCall       // closes this call in passing; nil leaves an open call open (Release)
+	// Closed closes this call in passing. A call that is still open is closed as
+	// unknown by Accept and Fail, and left open by Retry and Release, so that
+	// whoever takes over can recover it or must treat it as unknown (P10).
+	Closed *ClosedCall
 }
 
 // CommandOp says what a person asks for.

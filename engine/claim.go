@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/onereply/onereply"
+	"github.com/onereply/onereply/store"
+)
+
+// claimLoop hands due tasks to workers until ctx ends. It asks only while a
+// worker is free, so nothing is claimed that nobody works on. It wakes on a
+// nudge, a freed worker, the next moment the store knows of, and the poll, which
+// is the truth behind all hints (P15). Attempts run under inner.
+func (e *Engine) claimLoop(ctx, inner context.Context) {
+	for ctx.Err() == nil {
+		free := e.o.Workers - e.busy()
+		wait := e.o.Poll
+		if free > 0 {
+			n, next, err := e.claimDue(ctx, inner, free)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				e.log.Warn("claim failed; it is tried again", "error", err)
+			case n == free:
+				continue // there may be more, and workers may be free again
+			case next > 0:
+				wait = min(wait, next)
+			}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-e.nudged:
+		case <-e.freed:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// claimDue claims at most free tasks and starts them. It first asks, reading
+// only, whether anything is due: an idle process writes nothing. It returns how many it started and how long until the
+// next is due, as far as the store knows.
+func (e *Engine) claimDue(ctx, inner context.Context, free int) (int, time.Duration, error) {
+	due, err := e.store.Due(ctx, e.names)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !due.Now {
+		return 0, due.Wait, nil
+	}
+	sent := time.Now()
+	claimed, err := e.store.Claim(ctx, store.Claim{
+		Worker: e.o.Name, Lease: e.o.Lease, Kinds: e.names,
+		Limit: free, NewAttempt: e.o.IDs.NewAttempt,
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, as := range claimed.Assignments {
+		e.start(inner, as, sent)
+	}
+	return len(claimed.Assignments), due.Wait, nil
+}
+
+// start runs one assignment. sent is when the claim was sent: the lease is good
+// for at least LeaseFor from then by this process's monotonic clock.
+func (e *Engine) start(ctx context.Context, as store.Assignment, sent time.Time) {
+	a := newAttempt(ctx, e, as, sent)
+	e.mu.Lock()
+	e.running[as.Guard.Attempt] = a
+	e.mu.Unlock()
+	e.o.Observer.Observe(onereply.Step{
+		Type: onereply.EventClaimed, Task: as.Task.ID, Kind: as.Task.Kind,
+		Version: as.Guard.Version, Attempt: as.Guard.Attempt, Worker: e.o.Name,
+	})
+	e.hub.claimed(as.Task.ID, as.Guard.Version)
+	go func() {
+		a.run()
+		e.mu.Lock()
+		delete(e.running, as.Guard.Attempt)
+		e.mu.Unlock()
+		a.leave()
+		e.freed.set()
+	}()
+}
+
+func (e *Engine) busy() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.running)
+}
+
+// attempts returns the running attempts.
+func (e *Engine) attempts() []*attempt {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([]*attempt, 0, len(e.running))
+	for _, a := range e.running {
+		all = append(all, a)
+	}
+	return all
+}

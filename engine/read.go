@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/onereply/onereply"
+	"github.com/onereply/onereply/store"
+)
+
+// Task returns the whole task: input, response and attempts. The error matches
+// onereply.ErrNotFound where there is none in that scope.
+func (e *Engine) Task(ctx context.Context, scope string, id onereply.TaskID) (onereply.Task, error) {
+	tasks, err := e.store.Tasks(ctx, store.Query{IDs: []onereply.TaskID{id}, Whole: true})
+	if err != nil {
+		return onereply.Task{}, &onereply.Error{Op: "read", Guard: onereply.Guard{Task: id}, Err: err}
+	}
+	if len(tasks) == 0 || scope != AnyScope && tasks[0].Scope != scope {
+		return onereply.Task{}, &onereply.Error{Op: "read", Guard: onereply.Guard{Task: id}, Err: onereply.ErrNotFound}
+	}
+	return tasks[0], nil
+}
+
+// Tasks returns the tasks that match the query.
+func (e *Engine) Tasks(ctx context.Context, q store.Query) ([]onereply.Task, error) {
+	return e.store.Tasks(ctx, q)
+}
+
+// Timeline returns every event of the task's life, oldest first.
+func (e *Engine) Timeline(ctx context.Context, scope string, id onereply.TaskID) ([]onereply.Event, error) {
+	events, err := e.store.Timeline(ctx, scope, id)
+	if err == nil && len(events) == 0 {
+		err = onereply.ErrNotFound
+	}
+	if err != nil {
+		return nil, &onereply.Error{Op: "timeline", Guard: onereply.Guard{Task: id}, Err: err}
+	}
+	return events, nil
+}
+
+// Stats counts what is in the store.
+func (e *Engine) Stats(ctx context.Context) (store.Stats, error) { return e.store.Stats(ctx) }
+
+// Wait returns the whole task once it has ended, or as it stands together with
+// the context's cause. It needs a running Run.
+func (e *Engine) Wait(ctx context.Context, scope string, id onereply.TaskID) (onereply.Task, error) {
+	s, err := e.Subscribe(ctx, scope, id, "")
+	if err != nil {
+		return onereply.Task{}, err
+	}
+	defer s.Close()
+	err = s.ended(ctx)
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		return onereply.Task{}, err
+	}
+	t, readErr := e.Task(context.WithoutCancel(ctx), scope, id)
+	if readErr != nil {
+		return t, readErr
+	}
+	if !t.Status.Ended() {
+		return t, context.Cause(ctx)
+	}
+	return t, nil
+}
