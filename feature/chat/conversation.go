@@ -43,39 +43,48 @@ func (s *Service) CreateConversation(ctx context.Context, n NewConversation) (Co
 	if err != nil {
 		return Conversation{}, false, err
 	}
-	c := Conversation{ID: s.ids.New(), Title: n.Title}
-	created := true
-	err = s.tasks.InTx(ctx, func(ctx context.Context, tx onereply.Tx) error {
-		if c.CreatedAt, err = s.store.Now(ctx, tx); err != nil {
+	id := s.ids.New()
+	var c Conversation
+	var created bool
+	err = s.tasks.InTx(ctx, func(ctx context.Context, tx onereply.Tx) (err error) {
+		now, err := s.store.Now(ctx, tx)
+		if err != nil {
 			return fmt.Errorf("reading the time for a conversation: %w", err)
 		}
-		c.CreatedAt = milliseconds(c.CreatedAt)
-		if n.Key == "" {
-			return s.store.AddConversation(ctx, tx, n.Scope, c)
-		}
-		answer, err := json.Marshal(c)
-		if err != nil {
-			return fmt.Errorf("recording a new conversation: %w", err)
-		}
-		res, err := s.tasks.SubmitTx(ctx, tx, onereply.Submission{
-			Scope: n.Scope, Action: ActionConversation, Key: n.Key, Fingerprint: bound, Answer: answer,
-		})
-		if err != nil {
+		c = Conversation{ID: id, Title: n.Title, CreatedAt: milliseconds(now)}
+		c, created, err = s.keyed(ctx, tx, n, c, bound)
+		if err != nil || !created {
 			return err
 		}
-		if created = res.Created; created {
-			return s.store.AddConversation(ctx, tx, n.Scope, c)
-		}
-		c = Conversation{}
-		if err := json.Unmarshal(res.Answer, &c); err != nil {
-			return fmt.Errorf("reading the recorded answer of a conversation: %w", err)
-		}
-		return nil
+		return s.store.AddConversation(ctx, tx, n.Scope, c)
 	})
 	if err != nil {
 		return Conversation{}, false, err
 	}
 	return c, created, nil
+}
+
+// keyed records c as the answer to the key, or gives the answer that is recorded
+// there. Without a key there is nothing to look up.
+func (s *Service) keyed(ctx context.Context, tx onereply.Tx, n NewConversation, c Conversation, bound []byte) (Conversation, bool, error) {
+	if n.Key == "" {
+		return c, true, nil
+	}
+	answer, err := json.Marshal(c)
+	if err != nil {
+		return c, false, fmt.Errorf("recording a new conversation: %w", err)
+	}
+	res, err := s.tasks.SubmitTx(ctx, tx, onereply.Submission{
+		Scope: n.Scope, Action: ActionConversation, Key: n.Key, Fingerprint: bound, Answer: answer,
+	})
+	if err != nil || res.Created {
+		return c, res.Created, err
+	}
+	var first Conversation
+	if err := json.Unmarshal(res.Answer, &first); err != nil {
+		return c, false, fmt.Errorf("reading the recorded answer of a conversation: %w", err)
+	}
+	return first, false, nil
 }
 
 // Conversation returns a conversation with its messages, oldest first. Errors:

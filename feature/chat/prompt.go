@@ -53,6 +53,9 @@ func withPassages(question string, passages []Passage) string {
 	return b.String()
 }
 
+// mark is how an answer refers to a passage.
+var mark = regexp.MustCompile(`\[([1-9][0-9]{0,3})\]`)
+
 // cited returns the passages that the answer refers to, in the order in which it
 // first does. It is never nil.
 func cited(text string, passages []Passage) []Citation {
@@ -61,8 +64,8 @@ func cited(text string, passages []Passage) []Citation {
 		return citations
 	}
 	seen := make(map[int]bool)
-	for _, mark := range regexp.MustCompile(`\[([1-9][0-9]{0,3})\]`).FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(mark[1])
+	for _, found := range mark.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(found[1])
 		if err != nil || n > len(passages) || seen[n] {
 			continue
 		}

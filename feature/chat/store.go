@@ -40,7 +40,7 @@ type Writer interface {
 	AddConversation(ctx context.Context, tx onereply.Tx, scope string, c Conversation) error
 	// AddMessages saves messages at the end of their conversations, in this
 	// order, and says of each whether it was: one whose conversation is not there
-	// in that scope, or whose ReplyTo is not, is left out.
+	// in that scope is left out.
 	AddMessages(ctx context.Context, tx onereply.Tx, messages []NewMessage) (saved []bool, err error)
 	// AddRegenerations makes each task the newest of its message, and says of
 	// each whether it was: one whose message is not there is left out.
