@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// DefaultServer is where a service with default settings is found.
+const DefaultServer = "http://127.0.0.1:8080"
+
 // Remote says which server a client command talks to.
 type Remote struct {
 	Server string // base URL
@@ -19,7 +22,7 @@ type Remote struct {
 // flags are parsed.
 func RegisterRemote(set *flag.FlagSet, lookup Lookup) *Remote {
 	r := &Remote{}
-	set.StringVar(&r.Server, "server", variable(lookup, "ONEREPLY_SERVER", "http://127.0.0.1:8080"),
+	set.StringVar(&r.Server, "server", variable(lookup, "ONEREPLY_SERVER", DefaultServer),
 		"the `URL` of the server to talk to; ONEREPLY_SERVER")
 	// No default is given to the flag set: it would be printed with the help.
 	set.StringVar(&r.APIKey, "api-key", "", "the `KEY` to send as a bearer token; ONEREPLY_API_KEY")
