@@ -3,11 +3,11 @@ package onereply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Class says what is known about a call that ended (P10).
@@ -226,7 +226,8 @@ func ParseRetryAfter(header string, now time.Time) time.Duration {
 	if header == "" {
 		return 0
 	}
-	if seconds, err := strconv.ParseFloat(header, 64); err == nil {
+	// A number too great for the type is a long wait, not a header left out.
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) { // also NaN
 			return 0
 		}
@@ -243,12 +244,19 @@ func ParseRetryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// Short cuts a provider's message to what fits a task's error: one line, at
-// most 300 bytes, never in the middle of a character.
+// Short cuts a provider's message to what fits a task's error: one line of at
+// most 300 bytes, valid UTF-8 without control characters, which a database may
+// refuse, and never cut in the middle of a character.
 func Short(message string) string {
+	message = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(message, "\ufffd"))
 	message = strings.Join(strings.Fields(message), " ")
 	if len(message) <= 300 {
 		return message
 	}
-	return fmt.Sprintf("%s…", strings.ToValidUTF8(message[:297], ""))
+	return strings.ToValidUTF8(message[:297], "") + "…"
 }

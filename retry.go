@@ -2,11 +2,12 @@ package onereply
 
 import (
 	"errors"
+	"math"
 	"time"
 )
 
-// Backoff is exponential with full jitter and a cap: the n-th wait is drawn
-// evenly from zero to min(Max, Base·2ⁿ).
+// Backoff is exponential with full jitter and a cap: the wait after the n-th
+// attempt is drawn evenly from zero to min(Max, Base·2ⁿ⁻¹).
 type Backoff struct {
 	Base time.Duration // default 1 second
 	Max  time.Duration // default 1 minute
@@ -33,15 +34,18 @@ func (b Backoff) validate() error {
 // Delay draws the wait before the attempt that follows the n-th (1 is the
 // first). Draw returns an even number in [0, n).
 func (b Backoff) Delay(n int, draw func(n int64) int64) time.Duration {
-	ceiling := b.Base
+	ceiling := min(b.Base, b.Max)
 	for i := 1; i < n && ceiling < b.Max; i++ {
+		if ceiling > b.Max/2 { // doubling would pass the cap, or overflow
+			ceiling = b.Max
+			break
+		}
 		ceiling *= 2
 	}
-	ceiling = min(ceiling, b.Max)
 	if ceiling <= 0 {
 		return 0
 	}
-	return time.Duration(draw(int64(ceiling) + 1))
+	return time.Duration(draw(min(int64(ceiling), math.MaxInt64-1) + 1))
 }
 
 // Action is what an attempt's end does to its task.
@@ -84,11 +88,11 @@ func Decide(s Situation) Decision {
 	}
 	failure := s.Err.Failure()
 	class := s.Err.Class
-	if s.Cause != nil && (class == ClassUnknown || class == ClassInterrupted) {
-		switch s.Cause {
-		case ErrCancelled:
+	if s.Cause != nil && (class == ClassUnknown || class == ClassInterrupted || class == ClassNotSent) {
+		switch {
+		case errors.Is(s.Cause, ErrCancelled):
 			return Decision{Action: Drop, Outcome: OutcomeCancelled}
-		case ErrDraining, ErrLeaseLost:
+		case errors.Is(s.Cause, ErrDraining), errors.Is(s.Cause, ErrLeaseLost):
 			// Put back at once, the call left open for whoever takes over. After a
 			// lost lease the guard refuses this, as it must.
 			return Decision{Action: Release, Outcome: OutcomeInterrupted, Failure: failure}
