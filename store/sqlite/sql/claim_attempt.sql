@@ -1,0 +1,2 @@
+-- The attempt that this claim started.
+INSERT INTO attempts (task_id, version, attempt, worker, started_at) VALUES (:task, :version, :attempt, :worker, :now)

@@ -1,0 +1,9 @@
+-- P5, P10: only the current assignment may hand the task back; it is due at
+-- once, and a call that is open stays open for whoever claims it.
+UPDATE tasks SET status = 'queued', run_at = :now, lease_until = 0,
+    error_code = CASE WHEN :failed THEN :error_code ELSE error_code END,
+    error_message = CASE WHEN :failed THEN :error_message ELSE error_message END
+WHERE id = :task AND version = :version AND attempt = :attempt AND status = 'running' AND lease_until > :now
+RETURNING id, kind, scope, status, reason, error_code, error_message, version, attempt, worker,
+    lease_until, run_at, created_at, ended_at, attempts_used, attempts_max, calls_used, calls_max,
+    open_call, elapsed_max, elapsed_from, deadline, on_unknown, acceptance

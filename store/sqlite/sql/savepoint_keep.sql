@@ -1,0 +1,2 @@
+-- A member's writes stay; they commit with the others.
+RELEASE member

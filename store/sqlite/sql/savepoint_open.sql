@@ -1,0 +1,2 @@
+-- A member of a shared transaction begins; it can be undone alone.
+SAVEPOINT member

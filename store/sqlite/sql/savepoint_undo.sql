@@ -1,0 +1,2 @@
+-- A member that failed is undone alone.
+ROLLBACK TO member

@@ -1,0 +1,448 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/onereply/onereply"
+)
+
+// writer lets concurrent transactions share one BEGIN IMMEDIATE … COMMIT, and
+// so one sync of the disk. It never waits to batch: a group is what waits.
+//
+//  1. A caller queues as a member. The first one starts the leader, a goroutine
+//     that lives while somebody waits and is awaited by close.
+//  2. The leader begins the transaction, which takes the file's lock, and reads
+//     the clock.
+//  3. It gives each member its turn, within a savepoint. The member's function
+//     runs on the member's own goroutine, so that a panic, or the end of a
+//     test's goroutine, is the caller's and nobody else's; the leader then keeps
+//     or undoes the savepoint.
+//  4. It commits and tells them all.
+//
+// The group runs under the store's context: a caller that hangs up does not
+// stop it.
+type writer struct {
+	s    *Store
+	base context.Context // ends with the store
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	urgent  []*member // renewals go first
+	waiting []*member
+	leading bool
+	closed  bool
+	leaders sync.WaitGroup
+
+	seen       int64     // turns of the file's writers, when this process last looked; the leader's alone
+	relaxed    bool      // synchronous=NORMAL on the connection; the leader's alone
+	sharedSeen time.Time // when another process was last seen writing; the leader's alone
+	busy       chan struct{}
+}
+
+// maxGroup bounds a group, so that no commit grows without end and the lock
+// is given up in between.
+const maxGroup = 128
+
+// lane is how urgent a member is and what its loss would cost.
+type lane int
+
+const (
+	normal lane = iota
+	renewals
+	drafts // provisional text: may commit without waiting for the disk
+)
+
+type member struct {
+	lane lane
+	turn chan *Tx
+	ran  chan error // the member's function is over; errPanicked where it did not return
+	done chan error // the commit's outcome, or why there was no turn
+}
+
+var (
+	errPanicked = errors.New("the function did not return")
+	errHungUp   = errors.New("the caller hung up before its turn")
+)
+
+// do runs f in a shared transaction and returns once it has committed. An error
+// of f undoes f alone and is returned as it is.
+func (w *writer) do(ctx context.Context, l lane, f func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m := &member{lane: l, turn: make(chan *Tx, 1), ran: make(chan error, 1), done: make(chan error, 1)}
+	if !w.join(m) {
+		return &onereply.Error{Op: "begin", Err: onereply.ErrClosed}
+	}
+	var tx *Tx
+	select {
+	case tx = <-m.turn:
+	case err := <-m.done:
+		return err
+	case <-ctx.Done():
+		if w.leave(m) {
+			return ctx.Err()
+		}
+		select { // chosen already: the turn, or a refusal, is on its way
+		case tx = <-m.turn:
+		case err := <-m.done:
+			return err
+		}
+	}
+	if err := m.run(ctx, tx, f); err != nil {
+		return err
+	}
+	select {
+	case err := <-m.done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-m.done:
+		return err
+	default:
+		return commitUnknown(ctx.Err())
+	}
+}
+
+// run takes the member's turn.
+func (m *member) run(ctx context.Context, tx *Tx, f func(*Tx) error) (err error) {
+	said := errPanicked
+	defer func() { m.ran <- said }()
+	if ctx.Err() != nil {
+		said = errHungUp
+		return ctx.Err()
+	}
+	err = f(tx)
+	said = err
+	return err
+}
+
+func (w *writer) join(m *member) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	if m.lane == renewals {
+		w.urgent = append(w.urgent, m)
+	} else {
+		w.waiting = append(w.waiting, m)
+	}
+	if !w.leading {
+		w.leading = true
+		w.leaders.Add(1)
+		go w.lead()
+	}
+	return true
+}
+
+// leave takes a member out of the queue; false: the leader has it already.
+func (w *writer) leave(m *member) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, queue := range []*[]*member{&w.urgent, &w.waiting} {
+		for i, other := range *queue {
+			if other == m {
+				*queue = append((*queue)[:i:i], (*queue)[i+1:]...)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// close lets what waits finish, refuses what comes later, and waits for the leader.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.leaders.Wait()
+	w.stop()
+}
+
+func (w *writer) lead() {
+	defer w.leaders.Done()
+	for {
+		// Those whom the last commit released are about to come again: one
+		// round of the scheduler lets them, at no cost in time.
+		for range 3 {
+			runtime.Gosched()
+		}
+		w.mu.Lock()
+		if len(w.urgent)+len(w.waiting) == 0 {
+			w.leading = false
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		w.group()
+		w.pause()
+	}
+}
+
+// pause gives a second process its turn at the lock between two groups.
+func (w *writer) pause() {
+	select {
+	case <-w.busy:
+		w.sharedSeen = time.Now()
+	default:
+	}
+	if w.sharedSeen.IsZero() || time.Since(w.sharedSeen) > time.Second {
+		return
+	}
+	w.mu.Lock()
+	more := len(w.waiting) > 0 && len(w.urgent) == 0
+	w.mu.Unlock()
+	if !more {
+		return
+	}
+	timer := time.NewTimer(time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-w.base.Done():
+	case <-timer.C:
+	}
+}
+
+// noteBusy is called by connections that found the file locked.
+func (w *writer) noteBusy() {
+	select {
+	case w.busy <- struct{}{}:
+	default:
+	}
+}
+
+// collect takes the next group out of the queues, renewals first. Of a relaxed
+// group only drafts.
+func (w *writer) collect(relaxed bool) []*member {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if relaxed {
+		var group, rest []*member
+		for _, m := range w.waiting {
+			if m.lane == drafts && len(group) < maxGroup {
+				group = append(group, m)
+			} else {
+				rest = append(rest, m)
+			}
+		}
+		w.waiting = rest
+		return group
+	}
+	take := func(queue *[]*member, n int) []*member {
+		n = min(n, len(*queue))
+		taken := (*queue)[:n:n]
+		*queue = append([]*member(nil), (*queue)[n:]...)
+		return taken
+	}
+	group := append([]*member(nil), take(&w.urgent, maxGroup)...)
+	return append(group, take(&w.waiting, maxGroup-len(group))...)
+}
+
+// onlyDrafts reports whether nothing but drafts waits.
+func (w *writer) onlyDrafts() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.waiting {
+		if m.lane != drafts {
+			return false
+		}
+	}
+	return len(w.urgent) == 0
+}
+
+// refuse tells everyone who waits why there is no transaction.
+func (w *writer) refuse(err error) {
+	w.mu.Lock()
+	members := append(append([]*member(nil), w.urgent...), w.waiting...)
+	w.urgent, w.waiting = nil, nil
+	w.mu.Unlock()
+	tell(members, err)
+}
+
+func tell(members []*member, err error) {
+	for _, m := range members {
+		m.done <- err
+	}
+}
+
+// group runs one shared transaction.
+func (w *writer) group() {
+	ctx, cancel := context.WithTimeout(w.base, w.s.options.BusyTimeout)
+	conn, err := w.s.writes.Conn(ctx)
+	cancel()
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = unavailable("begin", err, "a transaction of this program has held the writer all the time")
+		}
+		w.refuse(fault("begin", err))
+		return
+	}
+	members, outcome := w.shared(conn)
+	if err := w.sync(conn, false); err != nil {
+		// A connection of unknown durability must not serve anyone else.
+		err = errors.Join(err, discard(conn))
+		w.s.options.Logger.Error("restoring synchronous=FULL", "error", err)
+	}
+	// The connection goes back before anyone is told, so that what they do next
+	// finds it free.
+	if err := conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) && outcome == nil {
+		w.s.options.Logger.Error("returning the writer's connection", "error", err)
+	}
+	if outcome == nil && len(members) > 0 {
+		w.s.announce()
+	}
+	tell(members, outcome)
+}
+
+// sync sets how commits of the connection wait for the disk.
+func (w *writer) sync(conn *sql.Conn, relaxed bool) error {
+	if w.relaxed == relaxed {
+		return nil
+	}
+	mode := "PRAGMA synchronous = FULL"
+	if relaxed {
+		mode = "PRAGMA synchronous = NORMAL"
+	}
+	if _, err := conn.ExecContext(w.base, mode); err != nil {
+		return err
+	}
+	w.relaxed = relaxed
+	return nil
+}
+
+// shared begins, gives the members their turns and commits. It returns those
+// who are to hear the outcome; the others have had theirs.
+func (w *writer) shared(conn *sql.Conn) ([]*member, error) {
+	relaxed := w.onlyDrafts()
+	if err := w.sync(conn, relaxed); err != nil {
+		w.refuse(fault("begin", err))
+		return nil, nil
+	}
+	tx, err := conn.BeginTx(w.base, nil)
+	if err != nil {
+		w.refuse(fault("begin", err))
+		return nil, nil
+	}
+	members := w.collect(relaxed)
+	if len(members) == 0 { // all hung up
+		return nil, fault("rollback", tx.Rollback())
+	}
+	own, before, err := w.open(conn, tx)
+	if err != nil {
+		return members, fault("begin", errors.Join(err, tx.Rollback()))
+	}
+	q := &querier{s: w.s, tx: tx, raw: own.raw, now: own.now}
+	kept, err := w.turns(q, own, members)
+	var turned int64
+	if err == nil {
+		turned, err = q.exec(w.base, "clock_mark", "now", own.now, "before", before)
+	}
+	if err == nil {
+		err = w.s.options.Faults.beforeCommit()
+	}
+	if err != nil {
+		return kept, fault("shared transaction", errors.Join(err, undo(tx)))
+	}
+	if err := tx.Commit(); err != nil {
+		return kept, commitFault(err)
+	}
+	w.seen += turned
+	if err := w.s.options.Faults.afterCommit(); err != nil {
+		return kept, commitUnknown(err)
+	}
+	return kept, nil
+}
+
+// undo rolls back what may have been rolled back already: by SQLite itself,
+// which does so by its own choice when it runs out of room.
+func undo(tx *sql.Tx) error {
+	err := tx.Rollback()
+	if _, ok := resultCode(err); ok || errors.Is(err, sql.ErrTxDone) {
+		return nil // no transaction is active
+	}
+	return err
+}
+
+// open reads the clock under the lock.
+func (w *writer) open(c *sql.Conn, tx *sql.Tx) (own *Tx, before int64, err error) {
+	own = &Tx{tx: tx, owner: w.s}
+	err = c.Raw(func(raw any) error {
+		var ok bool
+		if own.raw, ok = raw.(*conn); !ok {
+			return fmt.Errorf("connection is a %T", raw)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	q := &querier{s: w.s, tx: tx, raw: own.raw}
+	var mark int64
+	_, err = q.each(w.base, "clock_read", func(r row) error {
+		mark, before = r.integer(0), r.integer(2)
+		if turns := r.integer(1); turns != w.seen {
+			if w.seen != 0 {
+				w.sharedSeen = time.Now() // someone else has written since our last turn
+			}
+			w.seen = turns
+		}
+		return nil
+	})
+	own.now = w.s.clock.read(mark)
+	return own, before, err
+}
+
+// turns lets each member run within a savepoint and returns those whose writes
+// were kept. An error means that the transaction is lost as a whole: those who
+// ran are told by the caller, the rest goes back into the queue.
+func (w *writer) turns(q *querier, own *Tx, members []*member) (kept []*member, err error) {
+	for i, m := range members {
+		if _, err := q.exec(w.base, "savepoint_open"); err != nil {
+			return append(kept, members[i:]...), err
+		}
+		m.turn <- own
+		said := <-m.ran
+		if said == nil {
+			kept = append(kept, m)
+			_, err = q.exec(w.base, "savepoint_keep")
+		} else {
+			_, err = q.exec(w.base, "savepoint_undo")
+			if err == nil {
+				_, err = q.exec(w.base, "savepoint_keep")
+			}
+		}
+		if err != nil {
+			w.requeue(members[i+1:])
+			if said != nil && !errors.Is(said, errPanicked) {
+				err = fmt.Errorf("a neighbour in the shared transaction made the database undo all of it: %w", said)
+			}
+			return kept, unavailable("shared transaction", err, "try again")
+		}
+	}
+	return kept, nil
+}
+
+// requeue puts members that had no turn back to the front.
+func (w *writer) requeue(members []*member) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(append([]*member(nil), members...), w.waiting...)
+}
+
+// discard closes the physical connection under conn instead of pooling it.
+func discard(conn *sql.Conn) error {
+	err := conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) {
+		return nil
+	}
+	return err
+}
