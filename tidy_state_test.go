@@ -38,7 +38,7 @@ func packageVars(f *source, vars map[string]bool) {
 		}
 		for _, s := range g.Specs {
 			for _, name := range s.(*ast.ValueSpec).Names {
-				vars[name.Name] = true
+				vars[name.Name] = name.Name != "_"
 			}
 		}
 	}
