@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -112,6 +113,20 @@ func TestEveryProblemCodeIsInTheTableWithAPageOfItsOwn(t *testing.T) {
 	}
 	if w := do(api, "GET /problems/nonsense", nil, ""); w.Code != 404 || problemOf(t, w) != codeNotFound {
 		t.Errorf("an unknown type: %d", w.Code)
+	}
+}
+
+func TestEveryRouteIsDocumented(t *testing.T) {
+	t.Parallel()
+	var doc struct{ Paths map[string]map[string]any }
+	if err := json.Unmarshal([]byte(openAPI), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for pattern := range new(handler).routes() {
+		method, path, _ := strings.Cut(pattern, " ")
+		if doc.Paths[path][strings.ToLower(method)] == nil {
+			t.Errorf("%s is not in openapi.json", pattern)
+		}
 	}
 }
 

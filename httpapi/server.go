@@ -84,7 +84,9 @@ func New(c Config) http.Handler {
 			return c.Engine.Subscribe(ctx, scope, id, last)
 		}, c.Shutdown),
 	}
-	h.routes()
+	for pattern, serve := range h.routes() {
+		h.mux.Handle(pattern, h.serve(serve))
+	}
 	return h
 }
 
@@ -124,8 +126,8 @@ type handler struct {
 type route func(w http.ResponseWriter, r *http.Request, scope string) error
 
 // routes lists the whole API; openapi.json documents each line of it.
-func (h *handler) routes() {
-	for pattern, serve := range map[string]route{
+func (h *handler) routes() map[string]route {
+	return map[string]route{
 		"POST /v1/conversations":               h.createConversation,
 		"GET /v1/conversations":                h.listConversations,
 		"GET /v1/conversations/{id}":           h.getConversation,
@@ -140,8 +142,6 @@ func (h *handler) routes() {
 		"POST /v1/tasks/{id}/resume":           h.resumeTask,
 		"GET /v1/openapi.json":                 h.serveOpenAPI,
 		"GET /problems/{code}":                 h.serveProblemType,
-	} {
-		h.mux.Handle(pattern, h.serve(serve))
 	}
 }
 

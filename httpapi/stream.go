@@ -149,8 +149,7 @@ func carry(ctx context.Context, w http.ResponseWriter, sub subscription, first *
 		case errors.Is(err, errQuiet):
 			out = sse.AppendComment(nil, "waiting")
 		case errors.Is(err, io.EOF):
-			// The next request of this connection has no stream's deadline.
-			return wireError(setDeadline(control.SetWriteDeadline, 0))
+			return nil
 		case ctx.Err() != nil, errors.Is(err, onereply.ErrClosed):
 			return nil // the client left, or the server is shutting down: the reader resumes elsewhere
 		default:

@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -209,57 +207,3 @@ func TestTheHeaderWinsOverTheParameter(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 }
-
-// A connection that carried a stream is used again: no deadline of the stream
-// may hit the next request, however late it comes.
-func TestAStreamsConnectionServesTheNextRequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		mux := http.NewServeMux()
-		mux.HandleFunc("GET /events/{id}", func(w http.ResponseWriter, r *http.Request) {
-			sub := &script{events: make(chan engine.StreamEvent)}
-			close(sub.events)
-			if err := streamWith(sub, nil).streamTask(w, r, "w"); err != nil {
-				t.Error(err)
-			}
-		})
-		ours, theirs := net.Pipe() // whose deadlines are the bubble's
-		server := Server(mux, quiet())
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(&oneConnection{conn: theirs}) }()
-		answers := bufio.NewReader(ours)
-		for range 2 {
-			if _, err := io.WriteString(ours, "GET /events/"+someID+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
-			resp, err := http.ReadResponse(answers, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-				t.Error(err)
-			}
-			<-time.After(3 * streamWrite)
-		}
-		if err := errors.Join(ours.Close(), server.Close()); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; !errors.Is(err, io.EOF) && !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-	})
-}
-
-// oneConnection is a listener with one connection to give.
-type oneConnection struct{ conn net.Conn }
-
-func (l *oneConnection) Accept() (net.Conn, error) {
-	if l.conn == nil {
-		return nil, io.EOF
-	}
-	conn := l.conn
-	l.conn = nil
-	return conn, nil
-}
-func (l *oneConnection) Close() error   { return nil }
-func (l *oneConnection) Addr() net.Addr { return &net.TCPAddr{} }
