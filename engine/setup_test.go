@@ -38,9 +38,15 @@ type house struct {
 // bubble runs a test in a synctest bubble on a fresh store.
 func bubble(t *testing.T, f func(t *testing.T, h *house)) {
 	t.Helper()
+	bubbleWith(t, sqlite.Options{}, f)
+}
+
+func bubbleWith(t *testing.T, o sqlite.Options, f func(t *testing.T, h *house)) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
+	o.Migrate = true
 	synctest.Test(t, func(t *testing.T) {
-		s, err := sqlite.Open(t.Context(), path, sqlite.Options{Migrate: true})
+		s, err := sqlite.Open(t.Context(), path, o)
 		if err != nil {
 			t.Fatal(err)
 		}
