@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -204,7 +205,7 @@ func TestNothingWasSentWithoutAConnection(t *testing.T) {
 	strangers := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a request arrived over a connection whose handshake must fail")
 	}))
-	strangers.Config.ErrorLog = quiet()
+	strangers.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer strangers.Close()
 	silent := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -19,8 +18,6 @@ import (
 	"github.com/onereply/onereply/provider"
 	"github.com/onereply/onereply/provider/providertest"
 )
-
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // listen serves raw connections until the test ends and returns the address.
 func listen(t *testing.T, serve func(net.Conn)) string {

@@ -1,0 +1,163 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/onereply/onereply"
+	"github.com/onereply/onereply/provider"
+)
+
+// maxContent bounds an answer: more is a machine running away.
+const maxContent = 4 << 20
+
+var (
+	errNoEnd    = errors.New("the stream ended without an end mark")
+	errTooLong  = errors.New("the answer is longer than 4 MiB")
+	errNoStream = errors.New("the response is not a stream of events")
+	errEmpty    = errors.New("the answer holds no text")
+)
+
+// answer gathers one streamed answer.
+type answer struct {
+	call onereply.Call
+	emit func(string) error
+
+	model   string
+	text    strings.Builder
+	think   thinkFilter
+	content int    // bytes of content, thinking included
+	refusal string // what was said in the field for refusals
+	finish  string
+	begun   bool // output of any kind has come
+	chunks  int
+	usage   onereply.Usage
+}
+
+// take adds one chunk.
+func (a *answer) take(chunk sdk.ChatCompletionChunk) error {
+	a.chunks++
+	if chunk.Model != "" {
+		a.model = chunk.Model
+	}
+	if u := chunk.Usage; u.PromptTokens > 0 || u.CompletionTokens > 0 {
+		a.usage = onereply.Usage{InputTokens: int(u.PromptTokens), OutputTokens: int(u.CompletionTokens)}
+		a.call.Used(a.usage)
+	}
+	if len(chunk.Choices) == 0 {
+		// The SDK knows an error by its error member; other servers send it flat.
+		if e, ok := provider.ParseError([]byte(chunk.RawJSON())); ok {
+			return onereply.ClassifyCode(e.Code, e.Type, a.begun, fmt.Errorf("error event %q %q: %s", e.Code, e.Type, e.Message))
+		}
+		return nil
+	}
+	choice := chunk.Choices[0]
+	delta := choice.Delta
+	if len(delta.ToolCalls) > 0 || delta.JSON.FunctionCall.Valid() {
+		return onereply.RefusedPermanent(onereply.CodeToolCalls, errors.New("the model called a tool"))
+	}
+	a.begun = a.begun || delta.Content != "" || delta.Refusal != "" || thought(delta)
+	if choice.FinishReason != "" {
+		a.finish = choice.FinishReason
+	}
+	if len(a.refusal)+len(delta.Refusal) <= maxContent {
+		a.refusal += delta.Refusal
+	}
+	if a.content += len(delta.Content); a.content >= maxContent {
+		return onereply.Useless(onereply.CodeBadProviderResponse, errTooLong)
+	}
+	return a.say(a.think.write(strings.ReplaceAll(delta.Content, "\x00", "")))
+}
+
+func (a *answer) say(text string) error {
+	if text == "" {
+		return nil
+	}
+	a.text.WriteString(text)
+	return a.emit(text)
+}
+
+// thought reports whether a delta carries thinking, which servers put into
+// fields of their own.
+func thought(delta sdk.ChatCompletionChunkChoiceDelta) bool {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		if raw := delta.JSON.ExtraFields[name].Raw(); raw != "" && raw != "null" && raw != `""` {
+			return true
+		}
+	}
+	return false
+}
+
+// end says what the end of the stream means. An error it does not classify is
+// for onereply.Classify, which knows what was seen on the wire.
+func (a *answer) end(err error, body *tap) (provider.Answer, error) {
+	var event *ssestream.StreamError
+	switch {
+	case body.status == 0 || body.status >= 300:
+		if err == nil {
+			err = fmt.Errorf("status %d", body.status)
+		}
+		return provider.Answer{}, err
+	case errors.As(err, &event):
+		e, ok := provider.ParseError(event.Event.Data)
+		if !ok {
+			return provider.Answer{}, onereply.Useless(onereply.CodeBadProviderResponse, err)
+		}
+		return provider.Answer{}, onereply.ClassifyCode(e.Code, e.Type, a.begun, err)
+	case errors.Is(body.err, errEventTooLong), err != nil && body.err == nil:
+		// The bytes came, and made no sense.
+		return provider.Answer{}, onereply.Useless(onereply.CodeBadProviderResponse, err)
+	case a.finish == "" && !body.done:
+		return provider.Answer{}, a.unended(err, body)
+	}
+	if err := a.say(a.think.rest()); err != nil {
+		return provider.Answer{}, err
+	}
+	return a.whole()
+}
+
+// unended says what a response is that stopped without an end mark.
+func (a *answer) unended(err error, body *tap) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the stream: %w", err)
+	case a.chunks > 0 || !body.page() && !body.json():
+		return onereply.UnknownOutcome(onereply.CodeProviderUnavailable, errNoEnd)
+	}
+	if e, ok := provider.ParseError(body.start); ok {
+		said := fmt.Errorf("%w but an error %q %q: %s", errNoStream, e.Code, e.Type, e.Message)
+		if c := onereply.ClassifyCode(e.Code, e.Type, true, said); c.Class == onereply.ClassRefusedPermanent {
+			return c
+		}
+		return onereply.Useless(onereply.CodeBadProviderResponse, said)
+	}
+	return onereply.Useless(onereply.CodeBadProviderResponse, errNoStream)
+}
+
+// whole judges an answer that was ended by its mark.
+func (a *answer) whole() (provider.Answer, error) {
+	text := a.text.String()
+	blank := strings.TrimSpace(text) == ""
+	switch {
+	case a.finish == "tool_calls" || a.finish == "function_call":
+		return provider.Answer{}, onereply.RefusedPermanent(onereply.CodeToolCalls, errors.New("the model stopped for a tool"))
+	case a.finish == "content_filter":
+		return provider.Answer{}, onereply.RefusedPermanent(onereply.CodeContentFiltered, errors.New("finish reason content_filter"))
+	case blank && a.refusal != "":
+		return provider.Answer{}, onereply.RefusedPermanent(onereply.CodeContentFiltered, errors.New("the model declined"))
+	case a.finish == "error" || a.finish == "insufficient_system_resource":
+		// OpenRouter's and DeepSeek's words for an answer that broke off.
+		return provider.Answer{}, onereply.UnknownOutcome(onereply.CodeProviderUnavailable, fmt.Errorf("finish reason %s", a.finish))
+	case blank:
+		return provider.Answer{}, onereply.Useless(onereply.CodeEmptyAnswer, errEmpty)
+	}
+	whole := provider.Answer{Text: text, Model: a.model, FinishReason: "stop", Usage: a.usage}
+	if a.finish == "length" {
+		whole.FinishReason, whole.Truncated = "length", true
+	}
+	return whole, nil
+}
