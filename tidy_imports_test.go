@@ -54,7 +54,7 @@ var modules = map[string][]string{
 // testModules may be imported by tests and suites everywhere.
 var testModules = []string{
 	"github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
-	"modernc.org/sqlite", "github.com/openai/openai-go/v3", "golang.org/x/net/http2", // what the product meets, seen from outside
+	"modernc.org/sqlite", "github.com/openai/openai-go/v3", "golang.org/x/net/http2", "golang.org/x/net/html", // what the product meets, seen from outside
 }
 
 // keptOut lists standard packages that a package must not import, and why.
