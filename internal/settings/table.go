@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -113,5 +114,20 @@ func help(w io.Writer, flags []Flag) {
 			def = f.Derived
 		}
 		fmt.Fprintf(w, "  --%s %s\n        %s\n        default %s; %s\n", f.Name, f.Value, f.Usage, def, f.Variable())
+	}
+}
+
+// Markdown writes the flags of the service as a table, for docs/settings.md.
+func Markdown(w io.Writer) {
+	fmt.Fprint(w, "| flag | variable | default | |\n| --- | --- | --- | --- |\n")
+	for _, f := range Flags() {
+		name, def := "`--"+f.Name+" "+f.Value+"`", "`"+f.Default+"`"
+		if f.NoFlag {
+			name = "none"
+		}
+		if f.Default == "" {
+			def = cmp.Or(f.Derived, "none")
+		}
+		fmt.Fprintf(w, "| %s | `%s` | %s | %s |\n", strings.ReplaceAll(name, "|", "\\|"), f.Variable(), def, f.Usage)
 	}
 }
