@@ -50,13 +50,17 @@ func loadMigrations() ([]Migration, error) {
 }
 
 // MigrationSQL returns the whole schema as one script, for those who apply it
-// by hand or want to read it.
-func (s *Store) MigrationSQL() string {
+// by hand or want to read it. It needs no database.
+func MigrationSQL() (string, error) {
+	migrations, err := loadMigrations()
+	if err != nil {
+		return "", err
+	}
 	var b strings.Builder
-	for _, m := range s.migrations {
+	for _, m := range migrations {
 		fmt.Fprintf(&b, "-- %s\n%s\n", m.Name, strings.TrimSpace(m.SQL))
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // MigrationStatus returns the migrations this program knows, with the time
