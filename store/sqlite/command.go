@@ -91,7 +91,7 @@ func (q *querier) resume(ctx context.Context, e store.Command, c *store.Commande
 		return nil
 	}
 	// The failure's columns are about to be cleared: from here on it is history.
-	failed := event{task: before.ID, kind: onereply.EventFailed, version: before.Version, attempt: before.Attempt, code: string(before.Reason)}
+	failed := event{task: before.ID, kind: onereply.EventFailed, version: before.Version, attempt: before.Attempt, worker: before.Worker, code: string(before.Reason)}
 	if before.Error != nil {
 		failed.detail = before.Error.Message
 	}
