@@ -71,7 +71,7 @@ func textOf(t *testing.T, e sse.Event) string {
 	return data.Text
 }
 
-// page is what a reader that follows the rules shows.
+// shown is what a reader that follows the rules shows.
 type shown struct {
 	text     string
 	last     string
