@@ -1,0 +1,15 @@
+// Package e2e tries the promises where they matter: with the real binary, in
+// processes of their own that are killed, frozen and cut off for real, on one
+// SQLite file, against a scripted model.
+//
+// boundaries_test.go lists every failure boundary by name and is the place to
+// start reading; each function it names tells its race as numbered steps. A
+// boundary is passed only when the ledger balances afterwards (ledger_test.go
+// reads the file itself, not the API): one response a task at most, one message
+// a key, no call that was not counted, nothing left in flight, one terminal
+// event a stream, and no end that changed later.
+//
+// Where a process must end at one exact commit, the binary is built with the
+// tag crashpoints (cmd/onereply/crashpoints.go); everywhere else it is the
+// binary that ships.
+package e2e
