@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/onereply/onereply"
+	"github.com/onereply/onereply/engine"
+	"github.com/onereply/onereply/feature/chat"
+	"github.com/onereply/onereply/httpapi"
+	"github.com/onereply/onereply/internal/settings"
+	"github.com/onereply/onereply/provider"
+	"github.com/onereply/onereply/provider/demo"
+	"github.com/onereply/onereply/provider/openai"
+	"github.com/onereply/onereply/render"
+	"github.com/onereply/onereply/store/sqlite"
+	"github.com/onereply/onereply/store/tables"
+	"github.com/onereply/onereply/web"
+)
+
+// service is everything joined.
+type service struct {
+	engine   *engine.Engine
+	handler  http.Handler
+	draining *atomic.Bool // set it when no more work should come
+	close    func() error // once the engine has ended and nothing is served
+}
+
+// wire joins the adapters as the settings say. It is the only place that knows
+// all of them. The first context bounds the opening; streams and waits end with
+// the second.
+func wire(ctx, serving context.Context, s settings.Serve, log *slog.Logger) (*service, error) {
+	db, err := sqlite.Open(ctx, s.Database.File, sqlite.Options{Migrate: true, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	v, err := join(serving, db, s, log)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	v.close = db.Close
+	return v, nil
+}
+
+func join(serving context.Context, db *sqlite.Store, s settings.Serve, log *slog.Logger) (*service, error) {
+	rows, err := tables.NewChat(chatDatabase(db))
+	if err != nil {
+		return nil, fmt.Errorf("the chat's tables: %w", err)
+	}
+	who, err := model(s.Model)
+	if err != nil {
+		return nil, fmt.Errorf("--model %s: %w", s.Model, err)
+	}
+	ids := onereply.NewIDs()
+	talk, err := chat.New(chat.Config{
+		Store: rows, Model: who, IDs: ids, Policy: replyPolicy(s), MaxMessage: int(s.MaxMessage),
+	})
+	if err != nil {
+		return nil, err
+	}
+	eng, err := engine.New(engineOptions(s, db, talk.Kind(), ids, log))
+	if err != nil {
+		return nil, err
+	}
+	talk.Bind(eng)
+	draining := new(atomic.Bool)
+	handler := httpapi.New(httpapi.Config{
+		Engine: eng, Chat: talk,
+		Host:   httpapi.LoopbackHost,
+		Render: render.New().HTML,
+		Ready: readiness(draining, func(ctx context.Context) error {
+			_, err := eng.Stats(ctx)
+			return err
+		}),
+		Page: web.Handler(), MaxMessage: int(s.MaxMessage), Shutdown: serving, Logger: log,
+	})
+	return &service{engine: eng, handler: handler, draining: draining}, nil
+}
+
+// chatDatabase lets the chat's tables reach the store's file.
+func chatDatabase(db *sqlite.Store) tables.Database {
+	return tables.Database{
+		Read:   tables.SQL(db.Reader()),
+		Unwrap: func(tx onereply.Tx) tables.Querier { return tables.SQL(sqlite.Unwrap(tx)) },
+		Now:    db.Now,
+		Fault:  sqlite.Fault,
+	}
+}
+
+func model(m settings.Model) (provider.Model, error) {
+	if m.Demo {
+		return demo.New(demo.Options{Delay: m.DemoDelay}), nil
+	}
+	return openai.NewCompatible(m.Name, m.BaseURL, m.APIKey, provider.NewTransport())
+}
+
+func replyPolicy(s settings.Serve) onereply.Policy {
+	return onereply.Policy{
+		MaxAttempts: s.MaxAttempts, MaxCalls: s.MaxCalls, MaxElapsed: s.MaxElapsed,
+		OnUnknown: onereply.UnknownPolicy(s.OnUnknownOutcome), CallTimeout: s.CallTimeout,
+		Backoff: onereply.Backoff{Base: s.BackoffBase, Max: s.BackoffMax},
+	}
+}
+
+func engineOptions(s settings.Serve, db *sqlite.Store, kind onereply.Kind, ids *onereply.IDs, log *slog.Logger) engine.Options {
+	o := engine.Options{
+		Store: wrapStore(db), Kinds: []onereply.Kind{kind},
+		Workers: s.Workers, Lease: s.Lease, Renew: s.Renew, Sweep: s.Sweep, Drain: s.Drain,
+		KeyRetention: s.KeyRetention, TaskRetention: s.TaskRetention,
+		Logger: log, IDs: ids,
+	}
+	if !s.Roles.Work {
+		o.Workers = -1
+	}
+	if !s.Roles.Sweep {
+		o.Sweep = -1
+	}
+	if s.Drain == 0 {
+		o.Drain = -time.Nanosecond // zero would be the default
+	}
+	return o
+}
