@@ -30,15 +30,21 @@ func (c *chatWire) chunk(delta object, finish any) {
 	})
 }
 
-func (c *chatWire) open()              { c.chunk(object{"role": "assistant", "content": ""}, nil) }
-func (c *chatWire) think(text string)  { c.chunk(object{"reasoning_content": text}, nil) }
-func (c *chatWire) say(text string)    { c.chunk(object{"content": text}, nil) }
-func (c *chatWire) refuse(text string) { c.chunk(object{"refusal": text}, nil) }
-func (c *chatWire) broken()            { _, _ = io.WriteString(c.w, "data: {\"choices\":[{\"delta\":\n\n") }
+func (c *chatWire) open()   { c.chunk(object{"role": "assistant", "content": ""}, nil) }
+func (c *chatWire) broken() { _, _ = io.WriteString(c.w, "data: {\"choices\":[{\"delta\":\n\n") }
 
-func (c *chatWire) tool(arguments string) {
-	call := object{"index": 0, "id": "call_1", "type": "function", "function": object{"name": "weather", "arguments": arguments}}
-	c.chunk(object{"tool_calls": []object{call}}, nil)
+func (c *chatWire) put(k kind, text string) {
+	switch k {
+	case thinking:
+		c.chunk(object{"reasoning_content": text}, nil)
+	case refusal:
+		c.chunk(object{"refusal": text}, nil)
+	case tool:
+		call := object{"index": 0, "id": "call_1", "type": "function", "function": object{"name": "weather", "arguments": text}}
+		c.chunk(object{"tool_calls": []object{call}}, nil)
+	default:
+		c.chunk(object{"content": text}, nil)
+	}
 }
 
 func (c *chatWire) fail(code string) {

@@ -9,19 +9,28 @@ import (
 )
 
 // wire is how one provider's stream is spelled. The player calls open first and
-// end last, if it comes to that; each is flushed by the player.
+// end last, if it comes to that, and flushes what each has written.
 type wire interface {
 	open()
-	think(text string)
-	say(text string)
-	refuse(text string)
-	tool(arguments string)
+	// put sends a piece of one kind.
+	put(k kind, text string)
+	// fail sends an error event, broken an event that cannot be read.
 	fail(code string)
 	broken()
 	end(p Plan, words int)
 	// errorBody is the body of an error status.
 	errorBody(status int, code string) []byte
 }
+
+// kind is what a piece of a stream is.
+type kind string
+
+const (
+	content  kind = "content"
+	thinking kind = "thinking"
+	refusal  kind = "refusal"
+	tool     kind = "tool" // the text is the arguments
+)
 
 // player carries out one plan.
 type player struct {
@@ -75,12 +84,12 @@ func (p *player) stream() {
 	p.flush()
 	if p.plan.Thinking != "" {
 		for _, word := range strings.SplitAfter(p.plan.Thinking, " ") {
-			p.wire.think(word)
+			p.wire.put(thinking, word)
 		}
 		p.flush()
 	}
 	if p.plan.Refusal != "" {
-		p.wire.refuse(p.plan.Refusal)
+		p.wire.put(refusal, p.plan.Refusal)
 	}
 	var words []string
 	if p.plan.Text != "" {
@@ -94,7 +103,7 @@ func (p *player) stream() {
 		if i > 0 && !p.wait(p.plan.Pace) {
 			return
 		}
-		p.wire.say(word)
+		p.wire.put(content, word)
 		p.said.WriteString(word)
 		p.flush()
 	}
@@ -118,11 +127,11 @@ func (p *player) fault(words int) {
 	case BrokenJSON:
 		p.wire.broken()
 	case ToolCall:
-		p.wire.tool(`{"city":"Paris"}`)
+		p.wire.put(tool, `{"city":"Paris"}`)
 		p.plan.Finish = "tool_calls"
 		p.wire.end(p.plan, words)
 	case CutTool:
-		p.wire.tool(`{"city":"Par`)
+		p.wire.put(tool, `{"city":"Par`)
 		p.plan.Finish = "length"
 		p.wire.end(p.plan, words)
 	}

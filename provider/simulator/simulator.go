@@ -132,7 +132,7 @@ func readChat(body io.Reader) (r Request, asked wishes, err error) {
 	}
 	r.Model = in.Model
 	for i, m := range in.Messages {
-		text, err := content(m.Content)
+		text, err := textOf(m.Content)
 		if err != nil {
 			return r, asked, fmt.Errorf("messages[%d]: %w", i, err)
 		}
@@ -149,8 +149,8 @@ func readChat(body io.Reader) (r Request, asked wishes, err error) {
 	return r, wishes{stream: in.Stream, usage: in.Options.Usage}, nil
 }
 
-// content reads a message's text, as a string or in parts.
-func content(raw json.RawMessage) (string, error) {
+// textOf reads a message's text, as a string or in parts.
+func textOf(raw json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil

@@ -1,0 +1,193 @@
+package providertest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/onereply/onereply"
+	"github.com/onereply/onereply/provider"
+	"github.com/onereply/onereply/provider/openai"
+	"github.com/onereply/onereply/provider/providertest"
+	"github.com/onereply/onereply/provider/simulator"
+)
+
+// start is the one method in which the planted adapters differ.
+type start func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error)
+
+type planted struct{ start }
+
+func (planted) Name() string { return "planted" }
+
+func (p planted) Start(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+	return p.start(ctx, call, r, emit)
+}
+
+// around plants a fault around a good adapter.
+func around(fault func(good provider.Model) start) providertest.Adapter {
+	return providertest.Adapter{
+		New: func(baseURL string, transport http.RoundTripper) (provider.Model, error) {
+			good, err := openai.NewCompatible("simulated", baseURL, "key", transport)
+			if err != nil {
+				return nil, err
+			}
+			return planted{fault(good)}, nil
+		},
+		Provider: func() providertest.Provider { return simulator.New(simulator.Options{}) },
+	}
+}
+
+// deaf is a call that is told nothing of the wire.
+type deaf struct{ onereply.Call }
+
+func (deaf) Observe(onereply.Observation) {}
+
+func TestTheSuiteFindsPlantedFaults(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		adapter providertest.Adapter
+		caught  []string // rows that must complain
+		silent  []string // rows that must not
+	}{
+		"a good one": {
+			adapter: around(func(good provider.Model) start { return good.Start }),
+			silent:  providertest.Rows(),
+		},
+		"takes what came for the answer": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					var text strings.Builder
+					a, err := good.Start(ctx, call, r, func(d string) error { text.WriteString(d); return emit(d) })
+					if err != nil && text.Len() > 0 {
+						return provider.Answer{Text: text.String(), Model: "m", FinishReason: "stop"}, nil
+					}
+					return a, err
+				}
+			}),
+			caught: []string{"cut in the middle", "cut after the last word", "an end without an end mark", "an overload in the stream, after output", "the content filter, in the middle", "an event that is no JSON", "cancelled in the middle"},
+			silent: []string{"an answer", "500", "nobody listens"},
+		},
+		"tries again by itself, uncounted": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					a, err := good.Start(ctx, call, r, emit)
+					if err != nil {
+						return good.Start(ctx, &providertest.Call{}, r, emit)
+					}
+					return a, err
+				}
+			}),
+			caught: []string{"500", "429", "400", "cut before the first byte", "cut in the middle", "an end without an end mark", "nothing said"},
+			silent: []string{"an answer"},
+		},
+		"leaves the SDK's retries on": {
+			adapter: sdkRetries(),
+			caught:  []string{"500", "429", "cut before the first byte", "nobody listens"},
+			silent:  []string{"400"},
+		},
+		"hides the class": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					a, err := good.Start(ctx, call, r, emit)
+					if err != nil {
+						err = onereply.UnknownOutcome(onereply.CodeProviderUnavailable, err)
+					}
+					return a, err
+				}
+			}),
+			caught: []string{"429", "400", "401", "a tool call", "nothing said", "nobody listens", "a web page", "cancelled in the middle"},
+			silent: []string{"an answer", "500"},
+		},
+		"says nothing of the wire": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					return good.Start(ctx, deaf{call}, r, emit)
+				}
+			}),
+			caught: []string{"429", "503 with a wish", "nobody listens", "an answer"},
+		},
+		"gives part of an answer beside an error": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					a, err := good.Start(ctx, call, r, emit)
+					if err != nil {
+						a.Text = "half"
+					}
+					return a, err
+				}
+			}),
+			caught: []string{"500", "cut in the middle"},
+			silent: []string{"an answer"},
+		},
+		"streams what it does not answer": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					return good.Start(ctx, call, r, func(d string) error { return errors.Join(emit(d), emit(d)) })
+				}
+			}),
+			caught: []string{"an answer", "an answer after thinking"},
+		},
+		"forgets the limit of tokens": {
+			adapter: around(func(good provider.Model) start {
+				return func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+					a, err := good.Start(ctx, call, r, emit)
+					a.Truncated = false
+					return a, err
+				}
+			}),
+			caught: []string{"an answer cut by a limit of tokens"},
+			silent: []string{"an answer"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			found := providertest.Check(t, test.adapter)
+			for _, row := range test.caught {
+				if len(found[row]) == 0 {
+					t.Errorf("the fault went unseen in row %q", row)
+				}
+			}
+			for _, row := range test.silent {
+				if len(found[row]) > 0 {
+					t.Errorf("row %q complains without a reason: %v", row, found[row])
+				}
+			}
+		})
+	}
+}
+
+// sdkRetries is an adapter as one would write it first: the SDK as it comes, on
+// our client.
+func sdkRetries() providertest.Adapter {
+	return providertest.Adapter{
+		New: func(baseURL string, transport http.RoundTripper) (provider.Model, error) {
+			return planted{func(ctx context.Context, call onereply.Call, r provider.Request, emit func(string) error) (provider.Answer, error) {
+				chat := sdk.NewChatCompletionService(option.WithBaseURL(baseURL), option.WithAPIKey("key"),
+					option.WithHTTPClient(provider.ClientWith(call, transport)), option.WithMaxRetryDelay(time.Millisecond))
+				params := sdk.ChatCompletionNewParams{Model: "simulated"}
+				for _, m := range r.Messages {
+					params.Messages = append(params.Messages, sdk.UserMessage(m.Text))
+				}
+				stream := chat.NewStreaming(ctx, params)
+				for stream.Next() {
+					for _, c := range stream.Current().Choices {
+						if err := emit(c.Delta.Content); err != nil {
+							return provider.Answer{}, err
+						}
+					}
+				}
+				if err := stream.Err(); err != nil {
+					return provider.Answer{}, err
+				}
+				return provider.Answer{}, errors.New("no matter")
+			}}, nil
+		},
+		Provider: func() providertest.Provider { return simulator.New(simulator.Options{}) },
+	}
+}
