@@ -94,7 +94,7 @@ func chatDatabase(db *sqlite.Store) tables.Database {
 
 func model(m settings.Model) (provider.Model, error) {
 	if m.Demo {
-		return demo.New(demo.Options{Delay: m.DemoDelay}), nil
+		return demo.New(m.DemoDelay), nil
 	}
 	return openai.NewCompatible(m.Name, m.BaseURL, m.APIKey, provider.NewTransport())
 }
