@@ -80,8 +80,11 @@ func (r *recoverer) Recover(ctx context.Context, operation string, emit func(str
 }
 
 func (r *recoverer) Cancel(ctx context.Context, operation string) error {
+	if err := ctx.Err(); err != nil {
+		return err // it could not leave
+	}
 	r.cancelled = append(r.cancelled, operation)
-	return errors.Join(ctx.Err(), r.cancelErr)
+	return r.cancelErr
 }
 
 // attempt records what work does with it.

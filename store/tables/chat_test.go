@@ -202,13 +202,15 @@ func TestAnotherScopesThingsAreNotThere(t *testing.T) {
 	within(t, false, func(t *testing.T, w *world) {
 		w.model.says("A1")
 		c := w.conversation()
-		sent, _ := w.ask(c.ID, "Q1")
+		w.ask(c.ID, "Q1")
+		sent, _ := w.ask(c.ID, "Q2")
 		ctx := t.Context()
 		_, seen := w.chat.Conversation(ctx, "other", c.ID)
 		_, said := w.chat.Send(ctx, chat.SendRequest{Scope: "other", Key: "x", Conversation: c.ID, Text: "Q"})
 		_, asked := w.chat.Regenerate(ctx, chat.RegenerateRequest{Scope: "other", Key: "y", Message: sent.Message.ID})
 		deleted := w.chat.DeleteConversation(ctx, "other", c.ID)
-		for what, err := range map[string]error{"see": seen, "send": said, "regenerate": asked, "delete": deleted} {
+		_, read := w.rows.Message(ctx, "other", sent.Message.ID)
+		for what, err := range map[string]error{"see": seen, "send": said, "regenerate": asked, "delete": deleted, "read": read} {
 			if !errors.Is(err, onereply.ErrNotFound) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -216,8 +218,26 @@ func TestAnotherScopesThingsAreNotThere(t *testing.T) {
 		if turns, err := w.rows.History(ctx, "other", sent.Message.ID); err != nil || turns != nil {
 			t.Errorf("history %v %v", turns, err)
 		}
-		same(t, "it is as it was", []string{"user: Q1", "assistant: A1"}, texts(w.messages(c.ID)))
-		if n := w.count("tasks"); n != 1 {
+		if list, err := w.rows.Messages(ctx, "other", c.ID); err != nil || list != nil {
+			t.Errorf("messages %v %v", list, err)
+		}
+		// The hooks' writes look for themselves.
+		err := w.engine.InTx(ctx, func(ctx context.Context, tx onereply.Tx) error {
+			messages, err := w.rows.AddMessages(ctx, tx, []chat.NewMessage{{Scope: "other", Message: chat.Message{ID: "x", ConversationID: c.ID, Role: chat.User}}})
+			regenerations, err2 := w.rows.AddRegenerations(ctx, tx, []chat.Regeneration{
+				{Scope: "other", Conversation: c.ID, Message: sent.Message.ID, Task: "x"}, {Scope: scope, Conversation: c.ID, Message: "gone", Task: "y"},
+			})
+			ids, err3 := w.rows.Unanswered(ctx, tx, "other", c.ID)
+			if messages[0] || regenerations[0] || regenerations[1] || ids != nil {
+				t.Errorf("saved %v and %v, found %v", messages, regenerations, ids)
+			}
+			return errors.Join(err, err2, err3)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		same(t, "it is as it was", []string{"user: Q1", "assistant: A1", "user: Q2", "assistant: A1"}, texts(w.messages(c.ID)))
+		if n := w.count("tasks"); n != 2 {
 			t.Errorf("%d tasks", n)
 		}
 	})
@@ -263,6 +283,9 @@ func TestARegenerateThatFailsKeepsTheAnswer(t *testing.T) {
 		same(t, "the next turn is told the chosen answer only", []provider.Message{
 			{Role: provider.User, Text: "Q1"}, {Role: provider.Assistant, Text: "A2"}, {Role: provider.User, Text: "Q2"},
 		}, calls[3])
+
+		w.end(w.regenerate(first.Message.ID, "r3").Task.ID)
+		same(t, "an earlier question is not told what came after it", []provider.Message{{Role: provider.User, Text: "Q1"}}, w.model.calls()[4])
 	})
 }
 

@@ -111,6 +111,31 @@ func TestAResumedTaskIsCancelledToo(t *testing.T) {
 	})
 }
 
+// TestAnAnsweredSiblingHidesNoRunningTask: the first press still runs while the
+// second has been answered.
+func TestAnAnsweredSiblingHidesNoRunningTask(t *testing.T) {
+	t.Parallel()
+	within(t, false, func(t *testing.T, w *world) {
+		c := w.conversation()
+		started := make(chan struct{})
+		w.model.script(func(ctx context.Context, _ string, _ func(string) error) (string, error) {
+			close(started)
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		})
+		first := w.send(c.ID, "Q1")
+		<-started
+		w.model.says("A1")
+		w.end(w.regenerate(first.Message.ID, "again").Task.ID)
+		if err := w.chat.DeleteConversation(t.Context(), scope, c.ID); err != nil {
+			t.Fatal(err)
+		}
+		if task := w.end(first.Task.ID); task.Status != onereply.StatusCancelled {
+			t.Errorf("the first task is %s", task.Status)
+		}
+	})
+}
+
 // TestASendThatMeetsADeletionIsUndone: the conversation goes between the look
 // and the write, which only the Created hook can see.
 func TestASendThatMeetsADeletionIsUndone(t *testing.T) {
