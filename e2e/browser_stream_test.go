@@ -260,6 +260,7 @@ func streamStopQueued(t *testing.T, browser context.Context) {
 
 func streamKilled(t *testing.T, browser context.Context) {
 	d := sitDown(t, browser, "api")
+	d.flags = append(d.flags, "--lease", lease.String(), "--renew", renew.String())
 	first := d.start("work,dispatch,sweep")
 	d.model.script("q", hangs("old words"), slowly("new "+counting(60), 20*time.Millisecond))
 	b := d.open("/")
