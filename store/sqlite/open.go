@@ -106,7 +106,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("%w: the path of the database is empty", onereply.ErrInvalid)
 	}
 	if err := checkPath(path); err != nil {
-		return nil, fault("open "+path, err)
+		return nil, unavailable("open "+path, err, "check that the directory exists and that this user may write to it")
 	}
 	statements, err := loadStatements()
 	if err != nil {
@@ -174,12 +174,15 @@ func (s *Store) connect(ctx context.Context) error {
 	s.reads.SetMaxIdleConns(o.Readers)
 	s.watches = sql.OpenDB(reads)
 	s.watches.SetMaxIdleConns(1)
-	// The first transaction tells at once whether the file can be written.
+	// The first transaction tells at once whether the file can be written. It has
+	// to write for that: on a file that may only be read, BEGIN IMMEDIATE quietly
+	// begins a transaction that reads.
 	tx, err := s.writes.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return tx.Rollback()
+	_, err = tx.ExecContext(ctx, "PRAGMA user_version = 0")
+	return errors.Join(err, undo(tx))
 }
 
 // Close waits for the transactions that wait already, ends watches, and closes

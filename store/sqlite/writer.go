@@ -374,17 +374,7 @@ func undo(tx *sql.Tx) error {
 
 // open reads the clock under the lock.
 func (w *writer) open(c *sql.Conn, tx *sql.Tx) (own *Tx, before int64, err error) {
-	own = &Tx{tx: tx, owner: w.s}
-	err = c.Raw(func(raw any) error {
-		var ok bool
-		if own.raw, ok = raw.(*conn); !ok {
-			return fmt.Errorf("connection is a %T", raw)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, 0, err
-	}
+	own = &Tx{tx: tx, owner: w.s, raw: c}
 	q := &querier{s: w.s, tx: tx, raw: own.raw}
 	var mark int64
 	_, err = q.each(w.base, "clock_read", func(r row) error {
@@ -397,8 +387,11 @@ func (w *writer) open(c *sql.Conn, tx *sql.Tx) (own *Tx, before int64, err error
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, 0, err
+	}
 	own.now = w.s.clock.read(mark)
-	return own, before, err
+	return own, before, nil
 }
 
 // turns lets each member run within a savepoint and returns those whose writes
