@@ -233,6 +233,7 @@ func imports(f *source, name string) bool {
 var constantCalls = []string{
 	"errors.New", "fmt.Errorf", "strings.Repeat", "regexp.MustCompile", "template.Must", "strings.NewReplacer",
 	"netip.MustParsePrefix", "netip.MustParseAddr", "bluemonday.UGCPolicy", "goldmark.New",
+	"set", // a lookup table of words
 }
 
 func checkState(t *tree) (faults []fault) {
@@ -283,6 +284,8 @@ func constant(e ast.Expr) bool {
 		return constant(e.X)
 	case *ast.CallExpr:
 		switch fn := e.Fun.(type) {
+		case *ast.Ident:
+			return slices.Contains(constantCalls, fn.Name)
 		case *ast.SelectorExpr:
 			pkg, ok := fn.X.(*ast.Ident)
 			return ok && slices.Contains(constantCalls, pkg.Name+"."+fn.Sel.Name)
