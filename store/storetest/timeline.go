@@ -66,6 +66,25 @@ func timelineLife(e *Env) {
 	e.refused("the zombie's answer", e.finish(zombie), onereply.WhyCompleted)
 	fenced := at()
 
+	same(e, "timeline", e.lines(id), []string{
+		start + " submitted v0 x1",
+		replayed + " replayed v0 x1",
+		claimed + " claimed v1 x1 lease_expired",
+		renewed + " renewed v1 x2 last=" + renewedLast,
+		called + " called v1 x1 call=1 useless empty_answer",
+		checkpointed + " checkpointed v1 x1 call=1 resp_1",
+		taken + " claimed v2 x1 retried",
+		retried + " retried v2 x1 rate_limited slow down",
+		third + " claimed v3 x1 accepted",
+		second + " called v3 x1 call=2 answered {3 4}",
+		accepted + " accepted v3 x1 accepted {3 4}",
+		fenced + " fenced_out v1 x1 completed answered {8 9}",
+	})
+}
+
+// lines writes a timeline with everything that matters of each entry.
+func (e *Env) lines(id onereply.TaskID) []string {
+	e.Helper()
 	var got []string
 	for _, ev := range e.timeline(id) {
 		line := fmt.Sprintf("%d %s v%d x%d", ev.At.UnixMilli(), ev.Type, ev.Version, ev.Count)
@@ -85,20 +104,7 @@ func timelineLife(e *Env) {
 		}
 		got = append(got, line)
 	}
-	same(e, "timeline", got, []string{
-		start + " submitted v0 x1",
-		replayed + " replayed v0 x1",
-		claimed + " claimed v1 x1 lease_expired",
-		renewed + " renewed v1 x2 last=" + renewedLast,
-		called + " called v1 x1 call=1 useless empty_answer",
-		checkpointed + " checkpointed v1 x1 call=1 resp_1",
-		taken + " claimed v2 x1 retried",
-		retried + " retried v2 x1 rate_limited slow down",
-		third + " claimed v3 x1 accepted",
-		second + " called v3 x1 call=2 answered {3 4}",
-		accepted + " accepted v3 x1 accepted {3 4}",
-		fenced + " fenced_out v1 x1 completed answered {8 9}",
-	})
+	return got
 }
 
 func timelineResumed(e *Env) {
