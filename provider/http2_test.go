@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -93,7 +92,7 @@ func TestHowACallEndsOverHTTP2(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		answer func(p peer, stream uint32, n int64)
-		limit  time.Duration
+		stop   error // ends the call once the server has the request
 		want   onereply.Class
 		code   string
 		status int
@@ -147,7 +146,7 @@ func TestHowACallEndsOverHTTP2(t *testing.T) {
 			want: onereply.ClassUnknown, code: onereply.CodeProviderUnavailable, status: 200,
 		},
 		"no answer within the call's time": {
-			answer: func(peer, uint32, int64) {}, limit: 200 * time.Millisecond,
+			answer: func(peer, uint32, int64) {}, stop: onereply.ErrCallTimeout,
 			want: onereply.ClassUnknown, code: onereply.CodeTimeout,
 		},
 		"a redirect": {
@@ -163,13 +162,14 @@ func TestHowACallEndsOverHTTP2(t *testing.T) {
 		for body, content := range map[string]string{"with a body": "question", "without a body": ""} {
 			t.Run(name+", "+body, func(t *testing.T) {
 				t.Parallel()
-				url, requests := frames(t, test.answer)
-				ctx := t.Context()
-				if test.limit > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, test.limit, onereply.ErrCallTimeout)
-					defer cancel()
-				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				url, requests := frames(t, func(p peer, stream uint32, n int64) {
+					test.answer(p, stream, n)
+					if test.stop != nil {
+						cancel(test.stop)
+					}
+				})
 				call := &providertest.Call{}
 				response, err := send(ctx, provider.ClientWith(call, http2Transport(t)), url, content)
 				e := classify(call, response, err, context.Cause(ctx))

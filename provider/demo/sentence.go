@@ -143,7 +143,13 @@ func abbreviated(before, after []rune) bool {
 	return false
 }
 
-var abbreviations = set(strings.Fields("mr mrs ms dr prof st jr sr vs etc e.g i.e approx no nos inc ltd co corp dept fig p.m a.m u.s jan feb mar apr jun jul aug sep sept oct nov dec bzw z.b ca nr str"))
+// abbreviations are words that a full stop belongs to.
+var abbreviations = map[string]bool{
+	"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "jr": true, "sr": true, "vs": true, "etc": true, "e.g": true,
+	"i.e": true, "approx": true, "no": true, "nos": true, "inc": true, "ltd": true, "co": true, "corp": true, "dept": true, "fig": true,
+	"p.m": true, "a.m": true, "u.s": true, "jan": true, "feb": true, "mar": true, "apr": true, "jun": true, "jul": true, "aug": true,
+	"sep": true, "sept": true, "oct": true, "nov": true, "dec": true, "bzw": true, "z.b": true, "ca": true, "nr": true, "str": true,
+}
 
 // quote is a sentence as it is shown: one line, not too long.
 func quote(text string) string {

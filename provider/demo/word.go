@@ -92,22 +92,43 @@ var endings = []struct{ end, put string }{
 	{"sses", "ss"}, {"ss", "ss"}, {"es", ""}, {"ers", ""}, {"er", ""}, {"s", ""},
 }
 
-var stop = set(strings.Fields(`
-a about above after again all also am an and any are as asked at be because been before being below between both but by can could
-did do does doing done don down during each few for from further get give given go had has have having he her here hers him his how i
-if in into is isn it its itself just know let like ll many may me might more most much must my no nor not now of off on once only or
-other our ours out over own please re same say said see shall she should show so some such tell text than that the their theirs them
-then there these they this those through to too under until up us ve very was we were what when where which while who whom whose why
-will with would you your yours following summarize summarise summary sentence paragraph article document message main key points point
-list explain find mean means
-der die das den dem des ein eine einer eines einem einen und oder aber ist sind war waren wird werden hat haben ich du er sie es wir ihr
-nicht kein keine mit von zu zum zur im in am an auf aus bei nach wie was wer wo wann warum welche welcher welches über
-le la les l un une des du de d et ou mais est sont était ont a il elle ils elles nous vous je tu ne pas avec pour par sur dans au aux ce
-cette ces que qui quoi quand où pourquoi comment quel quelle quels quelles
-el los las unos unas y o pero es son era fue ha han yo él ella ellos nosotros no con por para sobre en al este esta estos estas qué quién
-cuándo dónde cómo cuál cuáles
-什么 什麼 怎么 怎麼 哪些 哪里 为什 為什 多少 是谁 请问 請問 这个 這個 那个 我们 我們 他们 可以 何で 何が 何を 何の
-`))
+// stop are words that say little: grammar, and the words of asking.
+var stop = map[string]bool{
+	"a": true, "about": true, "above": true, "after": true, "again": true, "all": true, "also": true, "am": true, "an": true, "and": true,
+	"any": true, "are": true, "as": true, "asked": true, "at": true, "be": true, "because": true, "been": true, "before": true, "being": true,
+	"below": true, "between": true, "both": true, "but": true, "by": true, "can": true, "could": true, "did": true, "do": true, "does": true,
+	"doing": true, "done": true, "don": true, "down": true, "during": true, "each": true, "few": true, "for": true, "from": true,
+	"further": true, "get": true, "give": true, "given": true, "go": true, "had": true, "has": true, "have": true, "having": true, "he": true,
+	"her": true, "here": true, "hers": true, "him": true, "his": true, "how": true, "i": true, "if": true, "in": true, "into": true,
+	"is": true, "isn": true, "it": true, "its": true, "itself": true, "just": true, "know": true, "let": true, "like": true, "ll": true,
+	"many": true, "may": true, "me": true, "might": true, "more": true, "most": true, "much": true, "must": true, "my": true, "no": true,
+	"nor": true, "not": true, "now": true, "of": true, "off": true, "on": true, "once": true, "only": true, "or": true, "other": true,
+	"our": true, "ours": true, "out": true, "over": true, "own": true, "please": true, "re": true, "same": true, "say": true, "said": true,
+	"see": true, "shall": true, "she": true, "should": true, "show": true, "so": true, "some": true, "such": true, "tell": true, "text": true,
+	"than": true, "that": true, "the": true, "their": true, "theirs": true, "them": true, "then": true, "there": true, "these": true,
+	"they": true, "this": true, "those": true, "through": true, "to": true, "too": true, "under": true, "until": true, "up": true, "us": true,
+	"ve": true, "very": true, "was": true, "we": true, "were": true, "what": true, "when": true, "where": true, "which": true, "while": true,
+	"who": true, "whom": true, "whose": true, "why": true, "will": true, "with": true, "would": true, "you": true, "your": true,
+	"yours": true, "following": true, "summarize": true, "summarise": true, "summary": true, "sentence": true, "paragraph": true,
+	"article": true, "document": true, "message": true, "main": true, "key": true, "points": true, "point": true, "list": true,
+	"explain": true, "find": true, "mean": true, "means": true, "der": true, "die": true, "das": true, "den": true, "dem": true, "des": true,
+	"ein": true, "eine": true, "einer": true, "eines": true, "einem": true, "einen": true, "und": true, "oder": true, "aber": true,
+	"ist": true, "sind": true, "war": true, "waren": true, "wird": true, "werden": true, "hat": true, "haben": true, "ich": true, "du": true,
+	"er": true, "sie": true, "es": true, "wir": true, "ihr": true, "nicht": true, "kein": true, "keine": true, "mit": true, "von": true,
+	"zu": true, "zum": true, "zur": true, "im": true, "auf": true, "aus": true, "bei": true, "nach": true, "wie": true, "wer": true,
+	"wo": true, "wann": true, "warum": true, "welche": true, "welcher": true, "welches": true, "über": true, "le": true, "la": true,
+	"les": true, "l": true, "un": true, "une": true, "de": true, "d": true, "et": true, "ou": true, "mais": true, "est": true, "sont": true,
+	"était": true, "ont": true, "il": true, "elle": true, "ils": true, "elles": true, "nous": true, "vous": true, "je": true, "tu": true,
+	"ne": true, "pas": true, "avec": true, "pour": true, "par": true, "sur": true, "dans": true, "au": true, "aux": true, "ce": true,
+	"cette": true, "ces": true, "que": true, "qui": true, "quoi": true, "quand": true, "où": true, "pourquoi": true, "comment": true,
+	"quel": true, "quelle": true, "quels": true, "quelles": true, "el": true, "los": true, "las": true, "unos": true, "unas": true, "y": true,
+	"o": true, "pero": true, "son": true, "era": true, "fue": true, "ha": true, "han": true, "yo": true, "él": true, "ella": true,
+	"ellos": true, "nosotros": true, "con": true, "por": true, "para": true, "sobre": true, "en": true, "al": true, "este": true,
+	"esta": true, "estos": true, "estas": true, "qué": true, "quién": true, "cuándo": true, "dónde": true, "cómo": true, "cuál": true,
+	"cuáles": true, "什么": true, "什麼": true, "怎么": true, "怎麼": true, "哪些": true, "哪里": true, "为什": true, "為什": true, "多少": true, "是谁": true,
+	"请问": true, "請問": true, "这个": true, "這個": true, "那个": true, "我们": true, "我們": true, "他们": true, "可以": true, "何で": true, "何が": true,
+	"何を": true, "何の": true,
+}
 
 func set(list []string) map[string]bool {
 	out := map[string]bool{}

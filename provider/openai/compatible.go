@@ -25,7 +25,7 @@ import (
 
 // endWait is how long a server may take to close a stream after it gave the
 // finish reason: the answer is whole by then, only the usage may follow.
-const endWait = 5 * time.Second
+const endWait = 2 * time.Second
 
 // Compatible is a model behind chat completions. It is safe for concurrent use.
 type Compatible struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,12 @@ func TestTheSuiteFindsPlantedFaults(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			found := providertest.Check(t, test.adapter)
+			found := providertest.Check(t, test.adapter, append(test.silent, test.caught...)...)
+			for _, row := range append(test.caught, test.silent...) {
+				if !slices.Contains(providertest.Rows(), row) {
+					t.Errorf("there is no row %q", row)
+				}
+			}
 			for _, row := range test.caught {
 				if len(found[row]) == 0 {
 					t.Errorf("the fault went unseen in row %q", row)

@@ -11,9 +11,9 @@ import (
 type row struct {
 	name   string
 	prompt string
-	place  place         // where the call goes; the scripted provider by default
-	limit  time.Duration // of the call; 0: none
-	stop   error         // the cause with which the call is ended after its first delta
+	place  place // where the call goes; the scripted provider by default
+	silent error // the cause with which the call is ended once the provider has the request
+	stop   error // the cause with which the call is ended after its first delta
 
 	class     onereply.Class // empty: answered
 	code      string
@@ -31,8 +31,6 @@ const (
 	stranger place = "a server whose certificate is not trusted"
 	mute     place = "a server that takes the connection and closes it"
 )
-
-const short = 150 * time.Millisecond
 
 // rows are the table of "What a failure means", as far as an adapter's wire can
 // show it, and the answers.
@@ -100,8 +98,8 @@ func failures() []row {
 		{name: "an end without an end mark", prompt: "[[say one two three]] [[no-end]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
 		{name: "an end without an end mark, in the middle", prompt: "[[say one two three]] [[no-end 1]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
 		{name: "an end without a word", prompt: "[[no-end 0]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "no answer in time", prompt: "[[hang]] why?", limit: short, class: unknown, code: onereply.CodeTimeout},
-		{name: "silence in the middle", prompt: "[[say one two three]] [[hang after 2]] why?", limit: short, class: unknown, code: onereply.CodeTimeout},
+		{name: "no answer in time", prompt: "[[hang]] why?", silent: onereply.ErrCallTimeout, class: unknown, code: onereply.CodeTimeout},
+		{name: "silence in the middle", prompt: "[[say one two three]] [[hang after 2]] why?", stop: onereply.ErrCallTimeout, class: unknown, code: onereply.CodeTimeout},
 		{name: "an overload in the stream, before output", prompt: "[[error-after 0 overloaded_error]] why?", class: unknown, code: onereply.CodeProviderOverloaded},
 		{name: "an overload in the stream, after output", prompt: "[[say one two three]] [[error-after 2 overloaded_error]] why?", class: unknown, code: onereply.CodeProviderOverloaded},
 		{name: "a rate limit in the stream, before output", prompt: "[[error-after 0 rate_limit_exceeded]] why?", class: temporary, code: onereply.CodeRateLimited},
@@ -118,6 +116,7 @@ func failures() []row {
 		{name: "an event that is no JSON", prompt: "[[say one two three]] [[broken-json 2]] why?", class: useless, code: onereply.CodeBadProviderResponse},
 		{name: "an answer of 10 MiB", prompt: "[[big 10]] why?", class: useless, code: onereply.CodeBadProviderResponse},
 
+		{name: "cancelled before the answer", prompt: "[[hang]] why?", silent: onereply.ErrCancelled, class: onereply.ClassInterrupted, code: "interrupted"},
 		{name: "cancelled in the middle", prompt: "[[say one two three]] [[hang after 2]] why?", stop: onereply.ErrCancelled, class: onereply.ClassInterrupted, code: "interrupted"},
 		{name: "drained in the middle", prompt: "[[say one two three]] [[hang after 2]] why?", stop: onereply.ErrDraining, class: onereply.ClassInterrupted, code: "interrupted"},
 	}
