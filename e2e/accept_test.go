@@ -83,7 +83,7 @@ func frozenInCall(w *world, oldEnd step) (p, old *process, id string, first, sec
 	w.model.script("q", held(first, oldEnd), held(second, say("NEW")))
 	task := w.ask(p, "q", nil)
 	w.model.awaitAsked("q", 1)
-	old.freeze()
+	w.freezeInCall(old)
 	w.start("work")
 	w.model.awaitAsked("q", 2)
 	return p, old, task.ID, first, second

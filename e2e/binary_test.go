@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
 		// These tests wait for leases and processes far more than they compute.
-		if err := flag.Set("test.parallel", "10"); err != nil {
+		if err := flag.Set("test.parallel", "6"); err != nil {
 			panic(err)
 		}
 	}

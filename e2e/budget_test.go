@@ -10,7 +10,7 @@ import (
 // killedInCalls loses n workers in the middle of their calls, one after another.
 func killedInCalls(w *world, n int, flags ...string) (*process, taskJSON) {
 	w.t.Helper()
-	w.flags = append(append(w.flags, "--lease", "1s", "--renew", "300ms"), flags...)
+	w.flags = append(w.flags, flags...)
 	p := w.start("api,sweep")
 	w.model.script("q", hang("half an "))
 	task := w.ask(p, "q", nil)
@@ -88,13 +88,13 @@ func budgetDeadlineQueued(w *world) {
 func budgetDeadlineBackoff(w *world) {
 	p := w.start("api,sweep")
 	worker := w.start("work")
-	w.model.script("too-long", refuse(http.StatusTooManyRequests, "rate_limit_exceeded", "20"))
-	w.model.script("q", refuse(http.StatusTooManyRequests, "rate_limit_exceeded", "1"))
+	w.model.script("too-long", refuse(http.StatusTooManyRequests, "rate_limit_exceeded", "60"))
+	w.model.script("q", refuse(http.StatusTooManyRequests, "rate_limit_exceeded", "6"))
 	is := want{status: "failed", reason: "deadline_exceeded", code: "rate_limited", version: 1, attempts: 1, calls: 1, requests: 1}
-	how, _ := soonOver(w, 15*time.Second)
+	how, _ := soonOver(w, 40*time.Second)
 	w.expect(p, w.ask(p, "too-long", how).ID, is)
 
-	how, over := soonOver(w, 3*time.Second)
+	how, over := soonOver(w, 12*time.Second)
 	task := w.ask(p, "q", how)
 	w.api(p).await(task.ID, "it waits", func(t taskJSON) bool { return t.Status == "queued" && t.Budget.Calls.Used == 1 })
 	worker.kill()
@@ -110,7 +110,7 @@ func budgetDeadlineBackoff(w *world) {
 func budgetDeadlineCall(w *world) {
 	p := w.start(everything)
 	w.model.script("q", hang("half an "))
-	how, over := soonOver(w, 1500*time.Millisecond)
+	how, over := soonOver(w, 4*time.Second)
 	task := w.ask(p, "q", how)
 	w.model.awaitAsked("q", 1)
 	over()

@@ -134,7 +134,7 @@ func claimVersionSeenByOldWorker(w *world) {
 	w.model.script("q", hang("OLD "), held(g, say("NEW")))
 	task := w.ask(p, "q", nil)
 	w.model.awaitAsked("q", 1)
-	old.freeze()
+	w.freezeInCall(old)
 	w.start("work")
 	w.model.awaitAsked("q", 2)
 	a := w.api(p)

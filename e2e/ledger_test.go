@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,43 +94,97 @@ func (l *ledger) ends() map[string]string {
 	return ends
 }
 
-// balance checks what must hold for every task of the file.
+// rules are what must hold for every task of the file, each with a query that
+// counts where it does not, and a statement that breaks it in a file with one
+// completed task.
+var rules = []struct{ promise, violations, breakIt string }{
+	{"a task has at most one response (P3)",
+		"SELECT count(*) FROM (SELECT task_id FROM responses GROUP BY task_id HAVING count(*) > 1)", ""},
+	{"a response exists if and only if the task is completed (P4)",
+		"SELECT count(*) FROM tasks t LEFT JOIN responses r ON r.task_id = t.id WHERE (t.status = 'completed') <> (r.task_id IS NOT NULL)",
+		"DELETE FROM responses"},
+	{"a completed reply has one assistant message, with the response's text, unless its conversation is gone (P4)",
+		`SELECT count(*) FROM tasks t JOIN inputs i ON i.task_id = t.id JOIN responses r ON r.task_id = t.id
+		 JOIN conversations c ON c.id = json_extract(i.input, '$.conversation')
+		 WHERE t.kind = 'reply' AND (SELECT count(*) FROM messages m WHERE m.task_id = t.id AND m.role = 'assistant'
+		   AND m.text = json_extract(r.response, '$.text')) <> 1`,
+		"UPDATE messages SET text = 'another text' WHERE role = 'assistant'"},
+	{"a task that did not complete has no assistant message (P4)",
+		"SELECT count(*) FROM messages m JOIN tasks t ON t.id = m.task_id WHERE m.role = 'assistant' AND t.status <> 'completed'",
+		"UPDATE tasks SET status = 'failed'"},
+	{"no message without its task (P2)",
+		"SELECT count(*) FROM messages m LEFT JOIN tasks t ON t.id = m.task_id WHERE t.id IS NULL",
+		"UPDATE messages SET task_id = 'none' WHERE role = 'user'"},
+	{"calls used are calls recorded (P8)",
+		"SELECT count(*) FROM tasks t WHERE t.calls_used <> (SELECT count(*) FROM calls c WHERE c.task_id = t.id)",
+		"UPDATE tasks SET calls_used = 0"},
+	{"calls and attempts stay within their budgets (P8)",
+		"SELECT count(*) FROM tasks WHERE calls_used > calls_max OR attempts_used > attempts_max",
+		"UPDATE tasks SET attempts_max = 0"},
+	{"one count is at most one physical request (P8)",
+		"SELECT count(*) FROM calls WHERE requests > 1",
+		"UPDATE calls SET requests = 2"},
+	{"an ended task has no lease, no open call, no open attempt and no draft",
+		`SELECT count(*) FROM tasks t WHERE t.status NOT IN ('queued', 'running') AND (t.open_call <> 0 OR t.lease_until <> 0
+		   OR EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = t.id AND a.outcome = '')
+		   OR EXISTS (SELECT 1 FROM calls c WHERE c.task_id = t.id AND c.closed_at = 0)
+		   OR EXISTS (SELECT 1 FROM drafts d WHERE d.task_id = t.id))`,
+		"UPDATE calls SET closed_at = 0"},
+	{"at most one attempt of a task was accepted (P3)",
+		"SELECT count(*) FROM (SELECT task_id FROM attempts WHERE outcome = 'accepted' GROUP BY task_id HAVING count(*) > 1)",
+		"INSERT INTO attempts (task_id, version, attempt, worker, started_at, ended_at, outcome) SELECT task_id, 0, 'another', worker, started_at, ended_at, outcome FROM attempts"},
+	{"no attempt is of a version that was never handed out (P5)",
+		"SELECT count(*) FROM tasks t WHERE t.version < (SELECT coalesce(max(version), 0) FROM attempts a WHERE a.task_id = t.id)",
+		"UPDATE tasks SET version = 0"},
+	{"foreign keys hold", "SELECT count(*) FROM pragma_foreign_key_check",
+		"INSERT INTO progress (task_id, version, state, recorded_at) VALUES ('none', 1, x'00', 1)"},
+	{"the file is sound", "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'", ""},
+}
+
+// violations lists the promises that the file breaks.
+func (l *ledger) violations() (broken []string) {
+	l.t.Helper()
+	for _, rule := range rules {
+		if n := l.count(rule.violations); n != 0 {
+			broken = append(broken, fmt.Sprintf("%s: %d times", rule.promise, n))
+		}
+	}
+	return broken
+}
+
+// balance reports every promise that the file breaks.
 func (l *ledger) balance() {
 	l.t.Helper()
-	for _, rule := range []struct{ promise, violations string }{
-		{"a task has at most one response (P3)",
-			"SELECT count(*) FROM (SELECT task_id FROM responses GROUP BY task_id HAVING count(*) > 1)"},
-		{"a response exists if and only if the task is completed (P4)",
-			"SELECT count(*) FROM tasks t LEFT JOIN responses r ON r.task_id = t.id WHERE (t.status = 'completed') <> (r.task_id IS NOT NULL)"},
-		{"a completed reply has one assistant message, with the response's text, unless its conversation is gone (P4)",
-			`SELECT count(*) FROM tasks t JOIN inputs i ON i.task_id = t.id JOIN responses r ON r.task_id = t.id
-			 JOIN conversations c ON c.id = json_extract(i.input, '$.conversation')
-			 WHERE t.kind = 'reply' AND (SELECT count(*) FROM messages m WHERE m.task_id = t.id AND m.role = 'assistant'
-			   AND m.text = json_extract(r.response, '$.text')) <> 1`},
-		{"a task that did not complete has no assistant message (P4)",
-			"SELECT count(*) FROM messages m JOIN tasks t ON t.id = m.task_id WHERE m.role = 'assistant' AND t.status <> 'completed'"},
-		{"no message without its task (P2)",
-			"SELECT count(*) FROM messages m LEFT JOIN tasks t ON t.id = m.task_id WHERE t.id IS NULL"},
-		{"calls used are calls recorded (P8)",
-			"SELECT count(*) FROM tasks t WHERE t.calls_used <> (SELECT count(*) FROM calls c WHERE c.task_id = t.id)"},
-		{"calls and attempts stay within their budgets (P8)",
-			"SELECT count(*) FROM tasks WHERE calls_used > calls_max OR attempts_used > attempts_max"},
-		{"one count is at most one physical request (P8)",
-			"SELECT count(*) FROM calls WHERE requests > 1"},
-		{"an ended task has no lease, no open call, no open attempt and no draft",
-			`SELECT count(*) FROM tasks t WHERE t.status NOT IN ('queued', 'running') AND (t.open_call <> 0
-			   OR EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = t.id AND a.outcome = '')
-			   OR EXISTS (SELECT 1 FROM calls c WHERE c.task_id = t.id AND c.closed_at = 0)
-			   OR EXISTS (SELECT 1 FROM drafts d WHERE d.task_id = t.id))`},
-		{"at most one attempt of a task was accepted (P3)",
-			"SELECT count(*) FROM (SELECT task_id FROM attempts WHERE outcome = 'accepted' GROUP BY task_id HAVING count(*) > 1)"},
-		{"versions rise by one with every claim (P5)",
-			"SELECT count(*) FROM tasks t WHERE t.version < (SELECT coalesce(max(version), 0) FROM attempts a WHERE a.task_id = t.id)"},
-		{"foreign keys hold", "SELECT count(*) FROM pragma_foreign_key_check"},
-		{"the file is sound", "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"},
-	} {
-		if n := l.count(rule.violations); n != 0 {
-			l.t.Errorf("violated %d times: %s", n, rule.promise)
+	for _, broken := range l.violations() {
+		l.t.Errorf("violated: %s", broken)
+	}
+}
+
+// TestTheLedgerFindsWhatIsBroken plants every violation in a file that balances.
+func TestTheLedgerFindsWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start(everything)
+	w.expect(p, w.ask(p, "q", nil).ID, once)
+	w.settle(p)
+	p.kill()
+	raw, err := os.ReadFile(w.file)
+	wal, walErr := os.ReadFile(w.file + "-wal")
+	if err = errors.Join(err, walErr); err != nil {
+		t.Fatal(err)
+	}
+	for i, rule := range rules {
+		if rule.breakIt == "" {
+			continue // the schema refuses it, or no statement can do it
+		}
+		broken := &world{t: t, file: filepath.Join(w.dir, fmt.Sprintf("broken-%d.db", i))}
+		if err := errors.Join(os.WriteFile(broken.file, raw, 0o600), os.WriteFile(broken.file+"-wal", wal, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		broken.plant(rule.breakIt)
+		found := strings.Join(broken.ledger().violations(), "\n")
+		if !strings.Contains(found, rule.promise) {
+			t.Errorf("%q broke nothing that was found; wanted %q, found:\n%s", rule.breakIt, rule.promise, found)
 		}
 	}
 }

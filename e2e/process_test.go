@@ -48,6 +48,7 @@ type launch struct {
 	crashPoints string   // ONEREPLY_CRASHPOINT; set: the binary with crash points
 	args        []string // after "serve"
 	wrap        []string // a command line that the binary's is appended to
+	user        *syscall.Credential
 }
 
 // spawn starts a process and does not wait until it is ready.
@@ -58,6 +59,9 @@ func spawn(t *testing.T, name string, l launch) (*process, io.Reader) {
 	p := &process{t: t, name: name, cmd: exec.Command(argv[0], argv[1:]...), log: &output{}, done: make(chan struct{})}
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin", "ONEREPLY_CRASHPOINT=" + l.crashPoints, "HOME=" + t.TempDir()}
 	p.cmd.Stderr = p.log
+	if l.user != nil {
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: l.user}
+	}
 	stdout, w := io.Pipe()
 	p.cmd.Stdout = w
 	if err := p.cmd.Start(); err != nil {
@@ -125,10 +129,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// freeze stops the process in its tracks; thaw lets it go on as if nothing had
-// happened.
-func (p *process) freeze() { p.t.Helper(); p.signal(syscall.SIGSTOP) }
-func (p *process) thaw()   { p.t.Helper(); p.signal(syscall.SIGCONT) }
+// thaw lets a frozen process go on as if nothing had happened.
+func (p *process) thaw() { p.t.Helper(); p.signal(syscall.SIGCONT) }
 
 // died waits for a process that a crash point is about to end.
 func (p *process) died() {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -291,25 +292,44 @@ func (w *world) lockFile() (release func()) {
 	return release
 }
 
-// awaitLocked waits until some process holds the file's write lock.
-func (w *world) awaitLocked() {
+// locked reports whether some process holds the file's write lock, and not only
+// for the moment of a short write.
+func (w *world) locked() bool {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.file+"?_txlock=immediate&_pragma=busy_timeout(0)")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer db.Close()
-	eventually(w.t, 10*time.Second, "the file is locked for a while", func() bool {
-		for range 3 { // a short write is no long one
-			tx, err := db.BeginTx(context.Background(), nil)
-			if err == nil {
-				if err := tx.Rollback(); err != nil {
-					w.t.Error(err)
-				}
-				return false
-			}
-			<-time.After(20 * time.Millisecond)
+	return !soon(60*time.Millisecond, func() bool {
+		tx, err := db.BeginTx(context.Background(), nil)
+		if err != nil {
+			return false
+		}
+		if err := tx.Rollback(); err != nil {
+			w.t.Error(err)
 		}
 		return true
+	})
+}
+
+// awaitLocked waits until some process holds the file's write lock.
+func (w *world) awaitLocked() {
+	w.t.Helper()
+	eventually(w.t, 10*time.Second, "the file is locked for a while", w.locked)
+}
+
+// freezeInCall stops a process in its tracks while it waits for the model. One
+// that is caught inside a write transaction would hold the file for everybody,
+// which is another story (P15): it goes on for a moment and is stopped again.
+func (w *world) freezeInCall(p *process) {
+	w.t.Helper()
+	eventually(w.t, 10*time.Second, p.name+" is frozen outside a transaction", func() bool {
+		p.signal(syscall.SIGSTOP)
+		if !w.locked() {
+			return true
+		}
+		p.thaw()
+		return false
 	})
 }

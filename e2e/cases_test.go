@@ -1,0 +1,411 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cases are public bug reports about systems like this one, each tried with
+// real processes and held to the exact values. Case 3, a key or a task of
+// another workspace, needs two workspaces and is in httpapi/cases_test.go.
+var cases = []struct {
+	name string
+	test func(*world)
+}{
+	{"1: the key is enforced at the write", caseKeyEnforced},
+	{"5a: a worker never sees a task before its commit", caseDelayedCommit},
+	{"5b: a rolled back submission leaves nothing and its key is free", caseRolledBack},
+	{"5c: 200 submissions under load", caseUnderLoad},
+	{"9: an old attempt's late answer", caseLateAnswer},
+	{"11: an old attempt's late failure", caseLateFailure},
+	{"13: running without a lease or a worker", caseOrphans},
+	{"33: a stream is resumed at the right place", caseResume},
+	{"35a: Stop while no worker runs", caseStopQueued},
+	{"35b: Stop in the middle of the stream", caseStopMidStream},
+	{"35c: Stop at another API process", caseStopElsewhere},
+	{"35d: closing the tab stops nothing", caseTabClosed},
+	{"39: a conversation is deleted while it is answered", caseDelete},
+}
+
+func TestCase(t *testing.T) {
+	t.Parallel()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(newWorld(t))
+		})
+	}
+}
+
+// after waits until so much time has passed since a moment: for the cases that
+// say "again after a second", where there is nothing else to wait for.
+func after(w *world, since time.Time, d time.Duration) {
+	w.t.Helper()
+	eventually(w.t, d+5*time.Second, "time has passed", func() bool { return time.Since(since) >= d })
+}
+
+var once = want{status: "completed", text: "answer to q", version: 1, attempts: 1, calls: 1, requests: 1}
+
+func caseKeyEnforced(w *world) {
+	p := w.start(everything)
+	conversation := w.api(p).conversation()
+	between := startProxy(w.t, strings.TrimPrefix(p.url, "http://"))
+	lossy := newAPI(w.t, between.url())
+	between.loseAnswers(true)
+	began := time.Now()
+	if got, err := lossy.send(conversation, "K1", "q", nil); err == nil {
+		w.t.Fatalf("a lost answer arrived: %d", got.status)
+	}
+	between.loseAnswers(false)
+	id := w.ledger().text("SELECT id FROM tasks")
+	messages := map[string]bool{}
+	again := func(p *process) {
+		w.t.Helper()
+		got, err := w.api(p).send(conversation, "K1", "q", nil)
+		if err != nil || got.status != http.StatusOK || !got.replayed() || got.header.Get("Location") != "/v1/tasks/"+id {
+			w.t.Fatalf("again: %d replayed=%v Location %q %v", got.status, got.replayed(), got.header.Get("Location"), err)
+		}
+		messages[w.note("K1", "q", got).Message.ID] = true
+	}
+	again(p)
+	w.follow(id)
+	after(w, began, time.Second)
+	again(p)
+	w.expect(p, id, once)
+	again(p)
+	p.kill()
+	p = w.start(everything)
+	again(p)
+	after(w, began, 10*time.Second)
+	again(p)
+	if len(messages) != 1 {
+		w.t.Errorf("the presses got %d message ids", len(messages))
+	}
+	roles := []string{}
+	for _, m := range w.api(p).messages(conversation) {
+		roles = append(roles, m.Role)
+	}
+	if !slices.Equal(roles, []string{"user", "assistant"}) {
+		w.t.Errorf("the conversation lists %v", roles)
+	}
+	w.expect(p, id, once)
+	w.settle(p)
+}
+
+func caseDelayedCommit(w *world) {
+	p := w.startAt("submit:before:3s", "api")
+	w.start("work,sweep")
+	a := w.api(p)
+	conversation := a.conversation()
+	type result struct {
+		got answer
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		got, err := a.send(conversation, "K1", "q", nil)
+		done <- result{got, err}
+	}()
+	w.awaitLocked()
+	locked, l := time.Now(), w.ledger()
+	eventually(w.t, 10*time.Second, "two of the three seconds are over", func() bool {
+		if n := l.count("SELECT count(*) FROM tasks") + w.model.sim.Total(); n != 0 {
+			w.t.Fatalf("%d tasks or requests before the commit", n)
+		}
+		return time.Since(locked) > 2*time.Second
+	})
+	r := <-done
+	if r.err != nil || r.got.status != http.StatusAccepted {
+		w.t.Fatalf("the delayed press: %d %v %s", r.got.status, r.err, r.got.body)
+	}
+	id := w.note("K1", "q", r.got).Task.ID
+	w.follow(id)
+	w.expect(p, id, once)
+	w.settle(p)
+}
+
+func caseRolledBack(w *world) {
+	p := w.startAt("submit:before:fail", "api")
+	w.start("work,sweep")
+	a := w.api(p)
+	conversation := a.conversation()
+	got, err := a.send(conversation, "K1", "q", nil)
+	if err != nil || got.status < 500 {
+		w.t.Fatalf("a rolled back press: %d %v", got.status, err)
+	}
+	l := w.ledger()
+	if n := l.count("SELECT count(*) FROM tasks") + l.count("SELECT count(*) FROM messages") + l.count("SELECT count(*) FROM submissions WHERE task_id <> ''") + w.model.sim.Total(); n != 0 {
+		w.t.Errorf("%d rows or requests were left after a rollback", n)
+	}
+	task := w.send(a, conversation, "K1", "q", nil)
+	w.expect(p, task.ID, once)
+	w.settle(p)
+}
+
+func caseUnderLoad(w *world) {
+	first, second := w.start(everything), w.start(everything)
+	a := w.api(first)
+	ids := sendMany(w, a, a.conversation(), 200)
+	l := w.ledger()
+	eventually(w.t, 40*time.Second, "all have ended", func() bool { return l.inFlight() == 0 })
+	if n := l.count("SELECT count(*) FROM tasks WHERE status = 'completed' AND calls_used = 1"); n != len(ids) {
+		w.t.Errorf("%d of %d tasks completed with one call", n, len(ids))
+	}
+	w.settle(second)
+}
+
+// caseLateAnswer: the processes cannot share a worker's name, which is minted by
+// each; that the name decides nothing is tried in engine's own tests.
+func caseLateAnswer(w *world) {
+	p, old, id, first, second := frozenInCall(w, say("OLD"))
+	first.open()
+	old.thaw()
+	a := w.api(p)
+	late := a.awaitEvent(id, "fenced_out event of version 1", fencedOut(1))
+	if late.Why != "taken_over" {
+		w.t.Errorf("the late answer was refused as %q, want taken_over", late.Why)
+	}
+	if now := a.task(id); now.Status != "running" || now.Version != 2 {
+		w.t.Errorf("after the late answer the task is %s", now)
+	}
+	second.open()
+	checkLate(w, p, w.expect(p, id, newWins))
+	w.settle(p)
+}
+
+func caseLateFailure(w *world) {
+	p, old, id, first, second := frozenInCall(w, refuse(http.StatusInternalServerError, "server_error", ""))
+	first.open()
+	old.thaw()
+	a := w.api(p)
+	a.awaitEvent(id, "fenced_out event of version 1", fencedOut(1))
+	now := a.task(id)
+	if now.Status != "running" || now.Version != 2 || now.Error != nil || !now.RunAt.IsZero() {
+		w.t.Errorf("after the late failure the task is %s, run_at %v", now, now.RunAt)
+	}
+	second.open()
+	end := w.expect(p, id, newWins)
+	if end.Error != nil {
+		w.t.Errorf("the completed task shows the error %+v", end.Error)
+	}
+	checkLate(w, p, end)
+	w.settle(p)
+}
+
+// caseOrphans plants what a restored backup may hold: running tasks of workers
+// that do not exist, without a lease or with one of long ago, with and without a
+// record of the attempt, and one that has used all its calls.
+func caseOrphans(w *world) {
+	p := w.start("api,sweep")
+	noLease, longPast, spent := w.ask(p, "no-lease", nil), w.ask(p, "long-past", nil), w.ask(p, "spent", nil)
+	w.plant("UPDATE tasks SET status = 'running', version = 1, attempt = 'gone', worker = 'gone', attempts_used = 1, lease_until = CASE id WHEN ? THEN 0 ELSE 1000 END", noLease.ID)
+	w.plant("INSERT INTO attempts (task_id, version, attempt, worker, started_at) SELECT id, 1, 'gone', 'gone', 1000 FROM tasks WHERE id <> ?", noLease.ID)
+	w.plant("UPDATE tasks SET calls_used = calls_max WHERE id = ?", spent.ID)
+	w.plant("INSERT INTO calls (task_id, number, version, attempt, counted_at, closed_at, class) SELECT ?, value, 1, 'gone', 1000, 1000, 'unknown' FROM json_each('[1,2,3]')", spent.ID)
+	planted := time.Now()
+	w.start("work")
+	for text, id := range map[string]string{"no-lease": noLease.ID, "long-past": longPast.ID} {
+		w.expect(p, id, want{status: "completed", text: "answer to " + text, version: 2, attempts: 2, calls: 1, requests: 1})
+		if late := w.ledger().claimedAt(id, 2).Sub(planted); late > lease+sweep+3*time.Second {
+			w.t.Errorf("%s was picked up after %v", text, late)
+		}
+	}
+	w.expect(p, spent.ID, want{status: "failed", reason: "calls_exhausted", code: "provider_unavailable", version: 2, attempts: 2, calls: 3})
+	out, err := exec.Command(binary(w.t, false), "tasks", "list", "--status", "running", "--server", p.url).CombinedOutput()
+	if err != nil || strings.Contains(string(out), noLease.ID) || strings.Contains(string(out), longPast.ID) {
+		w.t.Errorf("tasks list --status running: %v\n%s", err, out)
+	}
+	w.settle(p)
+}
+
+// part reads a stream from last on until it has brought so much, cuts it, and
+// gives the text, the last id and the first event. Until empty reads to the end.
+func part(w *world, p *process, id, last, until string) (text, at string, first seen) {
+	w.t.Helper()
+	events, status, cut := w.api(p).rawEvents(id, last)
+	if status != http.StatusOK {
+		w.t.Fatalf("stream after %q: %d", last, status)
+	}
+	defer cut()
+	for n := 0; !strings.Contains(text, until) || until == ""; n++ {
+		e, err := events.Next()
+		if err != nil {
+			if until == "" {
+				return text, at, first
+			}
+			w.t.Fatalf("stream after %q ended before %q: %v", last, until, err)
+		}
+		var body struct{ Text string }
+		if err := json.Unmarshal([]byte(e.Data), &body); err != nil {
+			w.t.Fatal(err)
+		}
+		if n == 0 {
+			first = seen{e.Type, body.Text}
+		}
+		if e.Type == "delta" || e.Type == "reset" {
+			text += body.Text
+		}
+		at = e.ID
+	}
+	return text, at, first
+}
+
+// seen is the first event of a part.
+type seen struct{ kind, text string }
+
+func caseResume(w *world) {
+	p := w.start("api,sweep")
+	w.start("work")
+	w.model.script("other", cutOff("x"), say("y"))
+	other := w.ask(p, "other", nil)
+	w.expect(p, other.ID, want{status: "completed", text: "y", version: 2, attempts: 2, calls: 2, requests: 2})
+	w.model.script("q", paced(100, 30*time.Millisecond))
+	task := w.ask(p, "q", nil)
+
+	joined, last, _ := part(w, p, task.ID, "", "t39 ")
+	_, _, cut := w.api(p).rawEvents(task.ID, last) // cut before any event
+	cut()
+	more, last, first := part(w, p, task.ID, last, "t55 ")
+	joined += more
+	if first.kind != "delta" {
+		w.t.Errorf("a resumed stream began with %s", first.kind)
+	}
+	p.kill()
+	p = w.start("api,sweep")
+	more, last, first = part(w, p, task.ID, last, "t70 ")
+	joined += more
+	if first.kind != "delta" {
+		w.t.Errorf("a stream resumed at a new process began with %s", first.kind)
+	}
+	for _, strange := range []string{"999", "1.99999", "2.1", "nonsense"} { // 2.1 is of the other task's second attempt
+		_, _, first := part(w, p, task.ID, strange, "t0 ")
+		if first.kind != "reset" || !strings.HasPrefix(numbered(100), first.text) || first.text == "" {
+			w.t.Errorf("after the unknown id %q the stream began with %s %q", strange, first.kind, first.text)
+		}
+	}
+	more, end, _ := part(w, p, task.ID, last, "")
+	joined += more
+	if end != "end" || !strings.HasPrefix(numbered(100), joined) || len(joined) < len(numbered(90)) {
+		w.t.Errorf("the parts join to %q and end with id %q", joined, end)
+	}
+	w.expect(p, task.ID, want{status: "completed", text: numbered(100), version: 1, attempts: 1, calls: 1, requests: 1})
+	for _, id := range []string{"", last, "999"} {
+		if _, at, first := part(w, p, task.ID, id, ""); at != "end" || first.kind != "completed" {
+			w.t.Errorf("after completion, from %q, the stream began with %s and ended at %q", id, first.kind, at)
+		}
+	}
+	if _, status, _ := w.api(p).rawEvents(task.ID, "end"); status != http.StatusNoContent {
+		w.t.Errorf("a reader that has the end got %d, want 204", status)
+	}
+	w.settle(p)
+}
+
+func mustCancel(w *world, p *process, id string) time.Time {
+	w.t.Helper()
+	got, err := w.api(p).cancel(id)
+	if err != nil || got.status != http.StatusOK {
+		w.t.Fatalf("cancel: %d %v %s", got.status, err, got.body)
+	}
+	return time.Now()
+}
+
+func caseStopQueued(w *world) {
+	p := w.start("api,sweep")
+	task := w.ask(p, "q", nil)
+	mustCancel(w, p, task.ID)
+	mustCancel(w, p, task.ID) // again is no error
+	is := want{status: "cancelled"}
+	w.expect(p, task.ID, is)
+	w.start("work")
+	other := w.ask(p, "another", nil)
+	w.expect(p, other.ID, want{status: "completed", text: "answer to another", version: 1, attempts: 1, calls: 1, requests: 1})
+	w.expect(p, task.ID, is)
+	w.settle(p)
+}
+
+// stopMidStream presses Stop at one process while another one streams.
+func stopMidStream(w *world, streams, stops *process) {
+	w.t.Helper()
+	w.model.script("q", hang("so far "))
+	task := w.ask(streams, "q", nil)
+	a := w.api(streams)
+	if text, _, _ := part(w, streams, task.ID, "", "far"); text != "so far " {
+		w.t.Errorf("streamed %q", text)
+	}
+	stopped := mustCancel(w, stops, task.ID)
+	w.model.awaitLeft("q", 1, 2*time.Second)
+	w.t.Logf("the model saw the disconnect %v after the answer to Stop", time.Since(stopped).Round(time.Millisecond))
+	end := w.expect(streams, task.ID, want{status: "cancelled", version: 1, attempts: 1, calls: 1, requests: 1})
+	if took := end.EndedAt.Sub(stopped); took > 2*time.Second {
+		w.t.Errorf("cancelled %v after Stop", took)
+	}
+	if end.Attempts[0].Outcome != "cancelled" {
+		w.t.Errorf("the attempt's outcome is %s", end.Attempts[0].Outcome)
+	}
+	if got := a.messages(w.ledger().text("SELECT conversation_id FROM messages")); len(got) != 1 {
+		w.t.Errorf("the conversation has %d messages after Stop, want the question alone", len(got))
+	}
+	w.settle(streams)
+}
+
+func caseStopMidStream(w *world) {
+	p := w.start(everything)
+	stopMidStream(w, p, p)
+}
+
+func caseStopElsewhere(w *world) {
+	first := w.start("api,sweep")
+	w.start("work")
+	stopMidStream(w, first, w.start("api"))
+}
+
+func caseTabClosed(w *world) {
+	p := w.start(everything)
+	g := newGate()
+	w.model.script("q", held(g, say("answer to q")))
+	a := w.api(p)
+	got, err := a.send(a.conversation(), "k", "q", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id := w.note("k", "q", got).Task.ID
+	_, _, leave := a.rawEvents(id, "")
+	w.model.awaitAsked("q", 1)
+	leave()
+	g.open()
+	w.expect(p, id, once)
+	w.settle(p)
+}
+
+func caseDelete(w *world) {
+	p := w.start(everything)
+	a := w.api(p)
+	doomed, other := a.conversation(), a.conversation()
+	g := newGate()
+	w.model.script("doomed", hang("so far "))
+	w.model.script("other", held(g, say("fine")))
+	gone := w.send(a, doomed, "k1", "doomed", nil)
+	kept := w.send(a, other, "k2", "other", nil)
+	part(w, p, gone.ID, "", "far")
+	w.model.awaitAsked("other", 1)
+	a.must(http.StatusNoContent, "DELETE", "/v1/conversations/"+doomed, "", nil)
+	w.deleted = 1
+	a.must(http.StatusNotFound, "DELETE", "/v1/conversations/"+doomed, "", nil)
+	w.model.awaitLeft("doomed", 1, 2*time.Second)
+	w.expect(p, gone.ID, want{status: "cancelled", version: 1, attempts: 1, calls: 1, requests: 1})
+	g.open()
+	w.expect(p, kept.ID, want{status: "completed", text: "fine", version: 1, attempts: 1, calls: 1, requests: 1})
+	a.must(http.StatusNotFound, "GET", "/v1/conversations/"+doomed, "", nil)
+	if got := a.messages(other); len(got) != 2 {
+		w.t.Errorf("the other conversation has %d messages", len(got))
+	}
+	w.settle(p)
+	a.must(http.StatusNotFound, "GET", "/v1/conversations/"+doomed, "", nil)
+}
