@@ -221,7 +221,7 @@ func streamStopLate(t *testing.T, browser context.Context) {
 	b := d.open("/")
 	b.send("q")
 	d.model.awaitAsked("q", 1)
-	worker.freeze()
+	d.freezeInCall(worker)
 	b.clickText("Stop")
 	stopped := func(turns []turn) bool {
 		return len(turns) == 1 && turns[0].State == "cancelled" && turns[0].Answer == ""
