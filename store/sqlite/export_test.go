@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -55,4 +56,23 @@ func (s *Store) Mutate(ctx context.Context, name, part, instead string) error {
 	}
 	s.statements[name] = &changed
 	return nil
+}
+
+// Plan returns the steps by which SQLite runs a text.
+func (s *Store) Plan(ctx context.Context, text string) (steps []string, err error) {
+	params := make([]any, strings.Count(text, "?"))
+	rows, err := s.reads.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, params...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			return nil, err
+		}
+		steps = append(steps, detail)
+	}
+	return steps, rows.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -165,5 +166,74 @@ func TestCloseFinishesWhatWaitsAndRefusesWhatComesLater(t *testing.T) {
 	}
 	if _, err := s.Tasks(t.Context(), store.Query{}); !errors.Is(err, onereply.ErrClosed) {
 		t.Errorf("a read afterwards: %v", err)
+	}
+}
+
+// Drafts alone commit without waiting for the disk; everything after them waits
+// again.
+func TestDraftsLeaveDurabilityAsItWas(t *testing.T) {
+	t.Parallel()
+	s, a := running(t)
+	mode := func() (n int) {
+		tx, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(tx.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&n), tx.Rollback()); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const full = 2
+	if got := mode(); got != full {
+		t.Errorf("synchronous is %d at first, want %d", got, full)
+	}
+	for seq := range int64(3) {
+		v, err := s.Record(t.Context(), []store.Record{{Guard: a.Guard, Op: store.DraftText, Seq: seq + 1, Text: "x"}})
+		if err != nil || v[0].Refused != nil {
+			t.Fatalf("draft: %+v, %v", v, err)
+		}
+		if got := mode(); got != full {
+			t.Errorf("synchronous is %d after a draft, want %d", got, full)
+		}
+	}
+}
+
+// A store with nothing to do writes nothing: polls, purges and empty claims
+// leave the file as it is.
+func TestIdleWritesNothing(t *testing.T) {
+	t.Parallel()
+	path, ids := filepath.Join(t.TempDir(), "test.db"), onereply.NewIDs()
+	s := open(t, path, sqlite.Options{})
+	if _, err := submit(t.Context(), s, submission(ids)); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := claim(t.Context(), s, ids, "w1"); err != nil || len(a) != 1 {
+		t.Fatalf("claim: %v, %v", a, err)
+	}
+	wal := func() string {
+		raw, err := os.ReadFile(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	before := wal()
+	for range 3 {
+		if a, err := claim(t.Context(), s, ids, "w2"); err != nil || len(a) != 0 {
+			t.Fatalf("claim: %v, %v", a, err)
+		}
+		if _, err := s.Due(t.Context(), []string{"reply"}); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := s.Purge(t.Context(), store.Purge{Limit: 10}); err != nil || p != (store.Purged{}) {
+			t.Fatalf("purge: %+v, %v", p, err)
+		}
+		if _, err := s.Stats(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wal() != before {
+		t.Error("an idle store wrote to its file")
 	}
 }

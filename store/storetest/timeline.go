@@ -49,8 +49,7 @@ func timelineLife(e *Env) {
 	e.done(retry(b.Guard, time.Second))
 	retried := at()
 	e.Advance(time.Second)
-	c := e.claim(id)
-	third := at()
+	c, third := e.claim(id), at()
 	e.Advance(time.Second)
 	e.record(store.Record{Guard: c.Guard, Op: store.CountCall})
 	second := at()
@@ -60,9 +59,8 @@ func timelineLife(e *Env) {
 	e.done(end)
 	accepted := at()
 	e.Advance(time.Second)
-	late := &store.ClosedCall{Number: 1, Class: onereply.ClassAnswered, Usage: onereply.Usage{InputTokens: 8, OutputTokens: 9}}
 	zombie := accept(a.Guard, `{}`)
-	zombie.Closed = late
+	zombie.Closed = &store.ClosedCall{Number: 1, Class: onereply.ClassAnswered, Usage: onereply.Usage{InputTokens: 8, OutputTokens: 9}}
 	e.refused("the zombie's answer", e.finish(zombie), onereply.WhyCompleted)
 	fenced := at()
 
