@@ -62,15 +62,15 @@ func (w wish) without(question string) string {
 // hits counts the cues that a sentence answers. A name at its start may only be
 // the capital letter of a sentence and does not count.
 func (w wish) hits(s sentence) (n int) {
-	text := s.text
+	whole := s.text[:min(len(s.text), longestLine)] // patterns want letters, not whole characters, at the cut
 	for _, c := range w.cues {
+		text := whole
 		if c == personCue {
-			_, text, _ = strings.Cut(s.text, " ")
+			_, text, _ = strings.Cut(whole, " ")
 		}
 		if c.sentence.MatchString(text) {
 			n++
 		}
-		text = s.text
 	}
 	return n
 }

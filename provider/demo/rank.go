@@ -122,6 +122,13 @@ func (r *ranked) points(limit int) []sentence {
 		weight[w] = share
 	}
 	signs := wish{cues: []cue{decisionCue, numberCue, dateCue}}
+	prefer := make([]float64, len(r.sentences))
+	for i, s := range r.sentences {
+		prefer[i] = (1 + 0.25*float64(signs.hits(s))) * (1 + 0.5*(r.prior(i)-1)/0.15)
+		if s.asks || s.scrap() {
+			prefer[i] /= 3
+		}
+	}
 	chosen := map[int]bool{}
 	for len(chosen) < limit {
 		best, top := -1, 0.0
@@ -133,10 +140,7 @@ func (r *ranked) points(limit int) []sentence {
 			for _, w := range s.words {
 				score += weight[w]
 			}
-			score = score / math.Max(float64(len(s.words)), r.average/2) * (1 + 0.25*float64(signs.hits(s))) * (1 + 0.5*(r.prior(i)-1)/0.15)
-			if s.asks || s.scrap() {
-				score /= 3
-			}
+			score = score / math.Max(float64(len(s.words)), r.average/2) * prefer[i]
 			if score > top {
 				best, top = i, score
 			}

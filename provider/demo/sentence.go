@@ -17,6 +17,10 @@ type sentence struct {
 // scrap reports whether a sentence has too few words to say anything alone.
 func (s sentence) scrap() bool { return len(s.words) < 5 }
 
+// longestLine bounds a paragraph put together from lines, and what of a sentence
+// is searched for signs, so that the work stays in proportion to the text.
+const longestLine = 4000
+
 // maxSentences bounds the work on a very long text; what lies beyond is not read.
 const maxSentences = 20_000
 
@@ -50,7 +54,7 @@ func join(lines []string) []string {
 	var out []string
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
-		if n := len(out) - 1; n >= 0 && line != "" && len(out[n]) >= 40 && !ends(out[n]) && line == bullet(line) && continues(line, out[n]) {
+		if n := len(out) - 1; n >= 0 && line != "" && len(out[n]) >= 40 && len(out[n]) < longestLine && !ends(out[n]) && line == bullet(line) && continues(line, out[n]) {
 			out[n] += " " + line
 			continue
 		}
