@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,17 @@ type fakeService struct {
 	err     error
 	task    onereply.Task
 	changes int
+	cut     []error // what the contexts of the changes said
+}
+
+func (f *fakeService) changed(ctx context.Context) {
+	f.changes++
+	if _, bounded := ctx.Deadline(); !bounded {
+		f.cut = append(f.cut, errors.New("a change without a bound"))
+	}
+	if err := ctx.Err(); err != nil {
+		f.cut = append(f.cut, err)
+	}
 }
 
 func (f *fakeService) Task(context.Context, string, onereply.TaskID) (onereply.Task, error) {
@@ -34,12 +46,12 @@ func (f *fakeService) Wait(context.Context, string, onereply.TaskID) (onereply.T
 func (f *fakeService) Timeline(context.Context, string, onereply.TaskID) ([]onereply.Event, error) {
 	return nil, f.err
 }
-func (f *fakeService) Cancel(context.Context, string, onereply.TaskID) (onereply.Task, error) {
-	f.changes++
+func (f *fakeService) Cancel(ctx context.Context, _ string, _ onereply.TaskID) (onereply.Task, error) {
+	f.changed(ctx)
 	return f.task, f.err
 }
-func (f *fakeService) Resume(context.Context, engine.Resumption) (onereply.Submitted, error) {
-	f.changes++
+func (f *fakeService) Resume(ctx context.Context, _ engine.Resumption) (onereply.Submitted, error) {
+	f.changed(ctx)
 	return onereply.Submitted{Task: f.task}, f.err
 }
 func (f *fakeService) Subscribe(context.Context, string, onereply.TaskID, string) (*engine.Subscription, error) {
@@ -48,8 +60,8 @@ func (f *fakeService) Subscribe(context.Context, string, onereply.TaskID, string
 
 type fakeChat struct{ *fakeService }
 
-func (f fakeChat) CreateConversation(context.Context, chat.NewConversation) (chat.Conversation, bool, error) {
-	f.changes++
+func (f fakeChat) CreateConversation(ctx context.Context, _ chat.NewConversation) (chat.Conversation, bool, error) {
+	f.changed(ctx)
 	return chat.Conversation{}, true, f.err
 }
 func (f fakeChat) Conversations(context.Context, string, int, string) ([]chat.Conversation, string, error) {
@@ -58,16 +70,16 @@ func (f fakeChat) Conversations(context.Context, string, int, string) ([]chat.Co
 func (f fakeChat) Conversation(context.Context, string, string) (chat.Thread, error) {
 	return chat.Thread{}, f.err
 }
-func (f fakeChat) DeleteConversation(context.Context, string, string) error {
-	f.changes++
+func (f fakeChat) DeleteConversation(ctx context.Context, _ string, _ string) error {
+	f.changed(ctx)
 	return f.err
 }
-func (f fakeChat) Send(context.Context, chat.SendRequest) (chat.Sent, error) {
-	f.changes++
+func (f fakeChat) Send(ctx context.Context, _ chat.SendRequest) (chat.Sent, error) {
+	f.changed(ctx)
 	return chat.Sent{Created: true}, f.err
 }
-func (f fakeChat) Regenerate(context.Context, chat.RegenerateRequest) (chat.Regenerated, error) {
-	f.changes++
+func (f fakeChat) Regenerate(ctx context.Context, _ chat.RegenerateRequest) (chat.Regenerated, error) {
+	f.changed(ctx)
 	return chat.Regenerated{Created: true}, f.err
 }
 

@@ -75,6 +75,7 @@ func sendCases() []idempotencyCase {
 		}, counts{1, 2, 1}},
 		{"3", "a replay after completion has the saved reply", works, []step{
 			{want: 202, task: "new"}, {wait: "ended"}, {want: 200, task: "again", is: "completed", has: `"text":"one good answer"`},
+			{want: 200, task: "again", has: `"outcome":"accepted"`},
 		}, counts{1, 2, 1}},
 		{"7", "another body after completion is refused and told nothing", works, []step{
 			{body: secret, want: 202, task: "new"}, {wait: "ended"},

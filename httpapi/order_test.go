@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -57,6 +59,31 @@ func TestChecksHappenInTheContractsOrder(t *testing.T) {
 				t.Errorf("%d changes were asked for", f.changes)
 			}
 		})
+	}
+}
+
+// Whoever hangs up has still asked: a change is bounded, and not by its client.
+func TestAChangeIsDetachedFromItsClient(t *testing.T) {
+	t.Parallel()
+	for request, body := range map[string]string{
+		"POST /v1/conversations":                         "{}",
+		"POST /v1/conversations/" + someID + "/messages": `{"text":"x"}`,
+		"POST /v1/messages/" + someID + "/regenerate":    "{}",
+		"POST /v1/tasks/" + someID + "/cancel":           "{}",
+		"POST /v1/tasks/" + someID + "/resume":           "{}",
+		"DELETE /v1/conversations/" + someID:             "",
+	} {
+		f := &fakeService{}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		method, target, _ := strings.Cut(request, " ")
+		r := httptest.NewRequestWithContext(gone, method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(KeyHeader, "k")
+		fakeAPI(t, f, nil).ServeHTTP(httptest.NewRecorder(), r)
+		if f.changes != 1 || len(f.cut) > 0 {
+			t.Errorf("%s: %d changes, %v", request, f.changes, f.cut)
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ func TestOddRequestsOnTheWire(t *testing.T) {
 		{"row 30: a folded line", length + "Idempotency-Key: a\r\n folded\r\n", 400, true, 0},
 		{"row 55: two lengths that differ", length + "Content-Length: 3\r\nIdempotency-Key: K\r\n", 400, false, 0},
 		{"row 52: a chunked body above the limit", chunk, 413, true, 0},
+		{"row 52: a body announced above the limit is not asked for", "Content-Length: 99999\r\nExpect: 100-continue\r\nIdempotency-Key: K\r\n", 413, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,17 +56,24 @@ type wire struct {
 	mu     sync.Mutex
 	sent   strings.Builder
 	began  time.Time
-	fail   error
+	broken atomic.Bool
 }
+
+var errBroken = errors.New("broken pipe")
 
 func (w *wire) Header() http.Header    { return w.header }
 func (w *wire) WriteHeader(status int) { w.status = status }
-func (w *wire) FlushError() error      { return w.fail }
+func (w *wire) FlushError() error {
+	if w.broken.Load() {
+		return errBroken
+	}
+	return nil
+}
 func (w *wire) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fail != nil {
-		return 0, w.fail
+	if w.broken.Load() {
+		return 0, errBroken
 	}
 	w.sent.WriteString(time.Since(w.began).String() + "> " + string(b))
 	return len(b), nil
@@ -145,7 +153,7 @@ func TestStreamEndsWithItsClientWithTheServerAndWithABrokenConnection(t *testing
 				case "server":
 					stop()
 				case "connection":
-					w.fail = errors.New("broken pipe")
+					w.broken.Store(true)
 				case "engine":
 					sub.events <- engine.StreamEvent{Type: "delta", Text: "x", ID: "1.1"}
 					close(sub.events)
