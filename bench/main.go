@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == "child" {
+		exit(child(ctx, os.Args[2:]))
+	}
+	exit(run(ctx, os.Args[1:]))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// lab is where measures work.
+type lab struct {
+	dir     string // on the disk that is measured; removed at the end
+	product string // the service's binary
+	self    string // this program, for its child processes
+	files   int
+	profile string // a folder for CPU profiles; empty: none
+}
+
+// file returns a fresh path for a database.
+func (l *lab) file() string {
+	l.files++
+	return filepath.Join(l.dir, fmt.Sprintf("bench%d.db", l.files))
+}
+
+// measure is one line of the table.
+type measure struct {
+	name string
+	aim  string
+	run  func(ctx context.Context, l *lab, runs int) ([]figure, error)
+}
+
+func measures() []measure {
+	return []measure{
+		{"submissions", "at least 0.5 of plain SQL", submissions},
+		{"whole life", "at least 0.5 of plain SQL", wholeLife},
+		{"idle", "under 1 % CPU, no write", idle},
+		{"open streams", "at most 40 KB each, 10,000 of them", streams},
+		{"first delta", "p50 under 10 ms", firstDelta},
+		{"recovery", "running again within lease + 1 s", recovery},
+		{"two processes", "a small write waits p99 at most 100 ms", twoProcesses},
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("bench", flag.ExitOnError)
+	runs := f.Int("runs", 5, "interleaved runs of each measure")
+	only := f.String("only", "", "measure only what matches")
+	out := f.String("json", "", "write the figures to this file")
+	page := f.String("markdown", "", "write the page to this file")
+	from := f.String("from", "", "measure nothing; read the figures of an earlier run")
+	dir := f.String("dir", "", "where the databases lie; default: a temporary folder")
+	profile := f.String("profile", "", "write CPU profiles of the product's side to this folder")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var r report
+	var err error
+	if *from != "" {
+		r, err = readReport(*from)
+	} else {
+		r, err = measureAll(ctx, *runs, *only, *dir, *profile)
+	}
+	if err != nil {
+		return err
+	}
+	r.print(os.Stdout)
+	if *out != "" {
+		raw, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*out, append(raw, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	if *page != "" {
+		return os.WriteFile(*page, r.markdown(), 0o644)
+	}
+	return nil
+}
+
+func measureAll(ctx context.Context, runs int, only, dir, profile string) (r report, err error) {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return r, err
+	}
+	l := &lab{profile: profile}
+	if l.dir, err = os.MkdirTemp(dir, "onereply-bench"); err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(l.dir)
+	if l.self, err = os.Executable(); err != nil {
+		return r, err
+	}
+	if l.product, err = build(ctx, l.dir); err != nil {
+		return r, err
+	}
+	r.Runs = runs
+	r.Machine, err = machine(l.dir)
+	if err != nil {
+		return r, err
+	}
+	for _, m := range measures() {
+		if !wanted.MatchString(m.name) {
+			continue
+		}
+		began := time.Now()
+		figures, err := m.run(ctx, l, runs)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", m.name, err)
+		}
+		load, err := loadAverage()
+		if err != nil {
+			return r, err
+		}
+		r.Results = append(r.Results, result{Name: m.name, Aim: m.aim, Figures: figures, Load: load})
+		fmt.Fprintf(os.Stderr, "%s: %v\n", m.name, time.Since(began).Round(time.Second))
+	}
+	return r, nil
+}
