@@ -112,6 +112,12 @@ func (s *Subscription) Next(ctx context.Context) (StreamEvent, error) {
 				return StreamEvent{}, err
 			}
 			if t.Status.Ended() { // not resumed in between
+				if s.seq > 0 && s.version < t.Version {
+					// A takeover came and went while nothing was read: the text that the
+					// reader has belongs to an earlier assignment.
+					s.reset, s.version, s.seq = false, t.Version, 0
+					return StreamEvent{ID: eventID(t.Version, 0), Type: StreamReset, Version: t.Version}, nil
+				}
 				s.over = true
 				return StreamEvent{ID: LastID, Type: string(t.Status), Version: t.Version, Task: &t}, nil
 			}

@@ -184,6 +184,28 @@ func TestATakeoverResetsTheReader(t *testing.T) {
 	})
 }
 
+func TestATakeoverThatNobodySawResetsTheReaderBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, h *house) {
+		k := typist(3, time.Millisecond, func(version int64, word int) error {
+			if version == 1 && word == 2 {
+				return onereply.UnknownOutcome(onereply.CodeProviderUnavailable, errBroken)
+			}
+			return nil
+		})
+		e := h.start(engine.Options{}, k)
+		task := h.submit(e, k, "k", "x")
+		s := subscribe(t, e, task.ID, "")
+		var r reader
+		r.read(t, s, func(ev engine.StreamEvent) bool { return ev.Version == 1 })
+		h.wait(e, task.ID)
+		r.read(t, s, nil)
+		if r.resets != 1 || r.text != "" || r.end == nil || r.end.Version != 2 {
+			t.Errorf("%d resets, text %q, ended with %+v", r.resets, r.text, r.end)
+		}
+	})
+}
+
 func TestAReaderInAnotherProcessFollowsTheStore(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, h *house) {
