@@ -73,20 +73,20 @@ func acceptCrashAfter(w *world) {
 	w.settle(p)
 }
 
-// frozenInCall puts a task where an old worker is frozen in its call and a fresh
-// one has taken over and is in its own. The gates let the model answer them.
-func frozenInCall(w *world, oldEnd step) (p, old *process, id string, first, second *gate) {
+// zombie puts a task where an old worker is frozen with the end of its call in
+// its hands, one step before it writes it, and a fresh worker has taken over and
+// is in a call of its own. The gate lets the model answer that one.
+func zombie(w *world, oldEnd step) (p, old *process, id string, fresh *gate) {
 	w.t.Helper()
-	first, second = newGate(), newGate()
+	fresh = newGate()
 	p = w.start("api,sweep")
-	old = w.start("work")
-	w.model.script("q", held(first, oldEnd), held(second, say("NEW")))
+	old = w.startAt("tx:before:stop", "work")
+	w.model.script("q", oldEnd, held(fresh, say("NEW")))
 	task := w.ask(p, "q", nil)
 	w.model.awaitAsked("q", 1)
-	w.freezeInCall(old)
 	w.start("work")
 	w.model.awaitAsked("q", 2)
-	return p, old, task.ID, first, second
+	return p, old, task.ID, fresh
 }
 
 // newWins is the end of a task whose old worker came too late.
@@ -110,25 +110,23 @@ func checkLate(w *world, p *process, end taskJSON) {
 // acceptZombieSlotEmpty: the old worker hands in its answer after the takeover,
 // while the new one is still at work and the slot is empty.
 func acceptZombieSlotEmpty(w *world) {
-	p, old, id, first, second := frozenInCall(w, say("OLD"))
-	first.open()
+	p, old, id, fresh := zombie(w, say("OLD"))
 	old.thaw()
 	a := w.api(p)
 	a.awaitEvent(id, "fenced_out event of version 1", fencedOut(1))
 	if now := a.task(id); now.Status != "running" || now.Version != 2 || now.text() != "" || now.Error != nil {
 		w.t.Errorf("after the late answer the task is %s with %q", now, now.text())
 	}
-	second.open()
+	fresh.open()
 	checkLate(w, p, w.expect(p, id, newWins))
 	w.settle(p)
 }
 
 // acceptZombieSlotFilled: it hands it in when the slot has been filled.
 func acceptZombieSlotFilled(w *world) {
-	p, old, id, first, second := frozenInCall(w, say("OLD"))
-	second.open()
+	p, old, id, fresh := zombie(w, say("OLD"))
+	fresh.open()
 	w.expect(p, id, newWins)
-	first.open()
 	old.thaw()
 	w.api(p).awaitEvent(id, "fenced_out event of version 1", fencedOut(1))
 	checkLate(w, p, w.expect(p, id, newWins))

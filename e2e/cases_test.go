@@ -163,8 +163,7 @@ func caseUnderLoad(w *world) {
 // caseLateAnswer: the processes cannot share a worker's name, which is minted by
 // each; that the name decides nothing is tried in engine's own tests.
 func caseLateAnswer(w *world) {
-	p, old, id, first, second := frozenInCall(w, say("OLD"))
-	first.open()
+	p, old, id, fresh := zombie(w, say("OLD"))
 	old.thaw()
 	a := w.api(p)
 	late := a.awaitEvent(id, "fenced_out event of version 1", fencedOut(1))
@@ -174,14 +173,13 @@ func caseLateAnswer(w *world) {
 	if now := a.task(id); now.Status != "running" || now.Version != 2 {
 		w.t.Errorf("after the late answer the task is %s", now)
 	}
-	second.open()
+	fresh.open()
 	checkLate(w, p, w.expect(p, id, newWins))
 	w.settle(p)
 }
 
 func caseLateFailure(w *world) {
-	p, old, id, first, second := frozenInCall(w, refuse(http.StatusInternalServerError, "server_error", ""))
-	first.open()
+	p, old, id, fresh := zombie(w, refuse(http.StatusInternalServerError, "server_error", ""))
 	old.thaw()
 	a := w.api(p)
 	a.awaitEvent(id, "fenced_out event of version 1", fencedOut(1))
@@ -189,7 +187,7 @@ func caseLateFailure(w *world) {
 	if now.Status != "running" || now.Version != 2 || now.Error != nil || !now.RunAt.IsZero() {
 		w.t.Errorf("after the late failure the task is %s, run_at %v", now, now.RunAt)
 	}
-	second.open()
+	fresh.open()
 	end := w.expect(p, id, newWins)
 	if end.Error != nil {
 		w.t.Errorf("the completed task shows the error %+v", end.Error)

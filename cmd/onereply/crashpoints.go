@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +29,11 @@ var errCrashPoint = errors.New("a crash point undid this transaction")
 //	OPERATION:MOMENT:ACTION[@N]
 //
 // Operations are those of the store: submit, claim, count, renew, draft, close,
-// accept, fail, retry, release, cancel. Moments: before its COMMIT, with the
-// transaction open where the operation has one of ours; during, from another
+// accept, fail, retry, release, cancel; and tx, any transaction that the engine
+// or a feature opens, which in a process that only works is the end of an
+// attempt. Moments: before its COMMIT, with the
+// transaction open where the operation has one of ours (tx: before it begins);
+// during, from another
 // thread while the COMMIT is on its way; after, when it is durable and nobody
 // has been told. Actions: kill and stop are SIGKILL and SIGSTOP to this process,
 // fail undoes the transaction, lose commits and says that the answer was lost,
@@ -67,6 +72,9 @@ func parseCrashPoints(text string) (points []*crashPoint, err error) {
 			return nil, errors.New("want OPERATION:MOMENT:ACTION")
 		}
 		p.operation, p.moment, p.action = parts[0], parts[1], parts[2]
+		if p.action == "stop" && (p.moment == "during" || p.moment == "before" && !slices.Contains([]string{"tx", "claim", "count", "renew", "draft", "close"}, p.operation)) {
+			return nil, errors.New("a process that is stopped inside a transaction would hold the file")
+		}
 		points = append(points, p)
 	}
 	return points, nil
@@ -83,7 +91,7 @@ func (p *crashPoint) reached(moment string, operations []string) bool {
 	return p.seen == p.nth
 }
 
-func (p *crashPoint) act() error {
+func (s *crashStore) act(p *crashPoint) error {
 	switch p.action {
 	case "kill":
 		if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
@@ -91,7 +99,18 @@ func (p *crashPoint) act() error {
 		}
 		select {} // the signal is on its way
 	case "stop":
-		return syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+		// Other goroutines of this process must not be caught inside a transaction.
+		s.writing.Lock()
+		defer s.writing.Unlock()
+		// Kill may return before every thread has stopped.
+		continued := make(chan os.Signal, 1)
+		signal.Notify(continued, syscall.SIGCONT)
+		defer signal.Stop(continued)
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGSTOP); err != nil {
+			return err
+		}
+		<-continued
+		return nil
 	case "fail":
 		return errCrashPoint
 	case "lose":
@@ -108,7 +127,8 @@ func (p *crashPoint) act() error {
 // crashStore is a store with crash points.
 type crashStore struct {
 	store.Store
-	points []*crashPoint
+	points  []*crashPoint
+	writing sync.RWMutex // held for reading by whoever writes
 }
 
 func (s *crashStore) reach(moment string, operations ...string) error {
@@ -117,10 +137,10 @@ func (s *crashStore) reach(moment string, operations ...string) error {
 			continue
 		}
 		if moment == "during" {
-			go func() { _ = p.act() }() // it ends the process, so there is nobody to tell
+			go func() { _ = s.act(p) }() // it ends the process, so there is nobody to tell
 			continue
 		}
-		if err := p.act(); err != nil {
+		if err := s.act(p); err != nil {
 			return err
 		}
 	}
@@ -138,7 +158,11 @@ func note(ctx context.Context, operations ...string) {
 
 // InTx runs f and reaches the points of what was done in it.
 func (s *crashStore) InTx(ctx context.Context, f func(context.Context, onereply.Tx) error) error {
+	if err := s.reach("before", "tx"); err != nil {
+		return err
+	}
 	var operations []string
+	s.writing.RLock()
 	err := s.Store.InTx(context.WithValue(ctx, operationsKey{}, &operations), func(ctx context.Context, tx onereply.Tx) error {
 		operations = nil
 		if err := f(ctx, tx); err != nil {
@@ -146,6 +170,7 @@ func (s *crashStore) InTx(ctx context.Context, f func(context.Context, onereply.
 		}
 		return errors.Join(s.reach("before", operations...), s.reach("during", operations...))
 	})
+	s.writing.RUnlock()
 	if err != nil {
 		return err
 	}
@@ -192,7 +217,9 @@ func (s *crashStore) Claim(ctx context.Context, c store.Claim) (store.Claimed, e
 	if err := s.reach("before", "claim"); err != nil {
 		return store.Claimed{}, err
 	}
+	s.writing.RLock()
 	claimed, err := s.Store.Claim(ctx, c)
+	s.writing.RUnlock()
 	if err != nil || len(claimed.Assignments) == 0 {
 		return claimed, err
 	}
@@ -211,7 +238,9 @@ func (s *crashStore) Record(ctx context.Context, entries []store.Record) ([]stor
 	if err := s.reach("before", operations...); err != nil {
 		return nil, err
 	}
+	s.writing.RLock()
 	verdicts, err := s.Store.Record(ctx, entries)
+	s.writing.RUnlock()
 	if err != nil {
 		return verdicts, err
 	}
