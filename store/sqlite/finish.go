@@ -25,8 +25,8 @@ func (s *Store) Finish(ctx context.Context, tx onereply.Tx, entries []store.Endi
 
 // finish ends one assignment, or says why not.
 func (q *querier) finish(ctx context.Context, e store.Ending) (v store.Verdict, err error) {
-	if e.Closed != nil && e.Op == store.Release {
-		// Before the release, so that what stays open is known under the guard.
+	if e.Closed != nil && putsBack(e.Op) {
+		// Before it is put back, so that what stays open is known under the guard.
 		if _, err := q.close(ctx, e.Guard, e.Closed); err != nil {
 			return v, err
 		}
@@ -53,6 +53,10 @@ func (q *querier) finish(ctx context.Context, e store.Ending) (v store.Verdict, 
 	v.Task = &t.Task
 	return v, nil
 }
+
+// putsBack reports whether the task goes on after the ending: then a call that is
+// open stays open, for whoever claims it to recover or to treat as unknown (P10).
+func putsBack(op store.EndingOp) bool { return op == store.Retry || op == store.Release }
 
 // ending runs the guarded statement of an ending.
 func (q *querier) ending(ctx context.Context, e store.Ending) (t taskRow, done bool, err error) {
@@ -81,7 +85,7 @@ func (q *querier) ending(ctx context.Context, e store.Ending) (t taskRow, done b
 // after writes what goes with an ending that took hold: the slot, the attempt,
 // the calls, the draft, the event.
 func (q *querier) after(ctx context.Context, e store.Ending, t taskRow) error {
-	if e.Closed != nil && e.Op != store.Release {
+	if e.Closed != nil && !putsBack(e.Op) {
 		if err := q.closeCall(ctx, t.ID, e.Closed); err != nil {
 			return err
 		}
@@ -93,7 +97,7 @@ func (q *querier) after(ctx context.Context, e store.Ending, t taskRow) error {
 	case store.Fail:
 		steps = append(steps, q.endAttempt, q.endDrafts)
 	case store.Retry:
-		steps = append(steps, q.endAttempt, q.putBack(onereply.EventRetried))
+		steps = []func(context.Context, store.Ending, taskRow) error{q.endAttempt, q.putBack(onereply.EventRetried)}
 	case store.Release:
 		steps = []func(context.Context, store.Ending, taskRow) error{q.endAttempt, q.putBack(onereply.EventReleased)}
 	}

@@ -10,7 +10,7 @@ import (
 func retryCases() []Case {
 	return []Case{
 		{"retry puts the task back, due after the delay", retryDelay},
-		{"retry closes the open call, as unknown where nobody says how", retryCloses},
+		{"retry leaves an open call open, and closes the one it names", retryKeeps},
 		{"release puts the task back at once and keeps the open call", releaseKeeps},
 		{"release closes the call that it names", releaseCloses},
 		{"fail ends the task with reason and last cause", failEnds},
@@ -43,19 +43,21 @@ func retryDelay(e *Env) {
 	}
 }
 
-func retryCloses(e *Env) {
+func retryKeeps(e *Env) {
 	a := e.called()
 	e.done(retry(a.Guard, 0))
 	next := e.claim(a.Task.ID)
-	if next.OpenCall != nil {
-		e.Errorf("open call after a retry: %+v", next.OpenCall)
-	}
-	same(e, "class", e.events(a.Task.ID, onereply.EventCalled)[0].Code, "unknown")
+	same(e, "open call", next.OpenCall, &onereply.OpenCall{Number: 1, Attempt: a.Guard.Attempt, Operation: "resp_1"})
+	same(e, "class while it is open", e.events(a.Task.ID, onereply.EventCalled)[0].Code, "")
 	e.record(store.Record{Guard: next.Guard, Op: store.CountCall})
+	same(e, "class once another call follows it", e.events(a.Task.ID, onereply.EventCalled)[0].Code, "unknown")
 	end := retry(next.Guard, 0)
 	end.Closed = &store.ClosedCall{Number: 2, Class: onereply.ClassRefusedTemporary, Code: "rate_limited"}
 	e.done(end)
 	same(e, "class given", e.events(a.Task.ID, onereply.EventCalled)[1].Code, "refused_temporary")
+	if last := e.claim(a.Task.ID); last.OpenCall != nil {
+		e.Errorf("open call after a retry that closed it: %+v", last.OpenCall)
+	}
 }
 
 func releaseKeeps(e *Env) {

@@ -1,5 +1,6 @@
--- P5, P6: only the current assignment may put the task back; it is due at run_at.
-UPDATE tasks SET status = 'queued', run_at = :run_at, lease_until = 0, open_call = 0,
+-- P5, P6, P10: only the current assignment may put the task back; it is due at
+-- run_at, and a call that is open stays open for whoever claims it.
+UPDATE tasks SET status = 'queued', run_at = :run_at, lease_until = 0,
     error_code = CASE WHEN :failed THEN :error_code ELSE error_code END,
     error_message = CASE WHEN :failed THEN :error_message ELSE error_message END
 WHERE id = :task AND version = :version AND attempt = :attempt AND status = 'running' AND lease_until > :now
