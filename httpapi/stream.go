@@ -65,36 +65,12 @@ func newStreamer(subscribe func(context.Context, string, onereply.TaskID, string
 
 // streamTask answers GET /v1/tasks/{id}/events.
 func (h *handler) streamTask(w http.ResponseWriter, r *http.Request, scope string) error {
-	query, err := readQuery(r, "last_event_id", "render")
+	s, err := h.openStream(w, r, scope)
 	if err != nil {
 		return err
 	}
-	render, err := h.wantsHTML(query)
-	if err != nil {
-		return err
-	}
-	id, err := pathID(r)
-	if err != nil {
-		return err
-	}
-	// The header is the later word: a browser's EventSource keeps the URL it was
-	// opened with and moves the header on.
-	last := query.Get("last_event_id")
-	if given := r.Header.Get("Last-Event-ID"); given != "" {
-		last = given
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	if h.stream.shutdown != nil {
-		defer context.AfterFunc(h.stream.shutdown, cancel)()
-	}
-	sub, err := h.stream.subscribe(ctx, scope, onereply.TaskID(id), last)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	first, over := peek(ctx, sub, last)
-	if over {
+	defer s.close()
+	if s.over {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -106,82 +82,143 @@ func (h *handler) streamTask(w http.ResponseWriter, r *http.Request, scope strin
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	return carry(ctx, w, sub, first, render)
+	return s.carry()
+}
+
+// liveStream is one open stream. What waits is carry, next and the
+// subscription; all else is done in functions of its own, so that a stream that
+// waits keeps little stack: thousands of them do nothing but wait.
+type liveStream struct {
+	ctx    context.Context // ends with the client, or with the server
+	close  func()
+	w      http.ResponseWriter
+	sub    subscription
+	render func(string) string
+	first  *engine.StreamEvent // found while opening; nil: none
+	over   bool                // the reader has everything
+}
+
+// openStream judges the request and takes its place in the stream.
+func (h *handler) openStream(w http.ResponseWriter, r *http.Request, scope string) (*liveStream, error) {
+	query, err := readQuery(r, "last_event_id", "render")
+	if err != nil {
+		return nil, err
+	}
+	render, err := h.wantsHTML(query)
+	if err != nil {
+		return nil, err
+	}
+	id, err := pathID(r)
+	if err != nil {
+		return nil, err
+	}
+	// The header is the later word: a browser's EventSource keeps the URL it was
+	// opened with and moves the header on.
+	last := query.Get("last_event_id")
+	if given := r.Header.Get("Last-Event-ID"); given != "" {
+		last = given
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := func() bool { return true }
+	if h.stream.shutdown != nil {
+		stop = context.AfterFunc(h.stream.shutdown, cancel)
+	}
+	sub, err := h.stream.subscribe(ctx, scope, onereply.TaskID(id), last)
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	s := &liveStream{ctx: ctx, w: w, sub: sub, render: render}
+	s.close = func() {
+		sub.Close()
+		stop()
+		cancel()
+	}
+	if last == engine.LastID {
+		s.peek()
+	}
+	return s, nil
 }
 
 // peek finds out whether a reader that says it has the end has it: a task that
 // was resumed since goes on. It does not wait; an event it finds is the first to
 // be sent.
-func peek(ctx context.Context, sub subscription, last string) (first *engine.StreamEvent, over bool) {
-	if last != engine.LastID {
-		return nil, false
-	}
-	ctx, cancel := context.WithCancel(ctx)
+func (s *liveStream) peek() {
+	ctx, cancel := context.WithCancel(s.ctx)
 	cancel()
-	event, err := sub.Next(ctx)
-	if err != nil {
-		return nil, errors.Is(err, io.EOF)
+	event, err := s.sub.Next(ctx)
+	if s.over = errors.Is(err, io.EOF); err == nil {
+		s.first = &event
 	}
-	return &event, false
 }
 
 // carry sends events until the terminal one, the client's end or the shutdown.
-func carry(ctx context.Context, w http.ResponseWriter, sub subscription, first *engine.StreamEvent, render func(string) string) error {
-	control := http.NewResponseController(w)
-	var opening []byte // sent with the headers, at once, so that the reader knows it is heard
-	if first != nil {
-		var err error
-		if opening, err = appendEvent(nil, *first, render); err != nil {
-			return err
-		}
-	}
-	if err := send(control, w, opening); err != nil {
+func (s *liveStream) carry() error {
+	if err := s.begin(); err != nil {
 		return err
 	}
 	for {
-		event, err := nextWithin(ctx, sub, heartbeatEvery)
-		var out []byte
-		switch {
-		case err == nil:
-			if out, err = appendEvent(nil, event, render); err != nil {
-				return err
-			}
-		case errors.Is(err, errQuiet):
-			out = sse.AppendComment(nil, "waiting")
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil, errors.Is(err, onereply.ErrClosed):
-			return nil // the client left, or the server is shutting down: the reader resumes elsewhere
-		default:
-			return fmt.Errorf("streaming: %w", err)
-		}
-		if err := send(control, w, out); err != nil {
+		event, err := s.next()
+		if more, err := s.pass(event, err); !more {
 			return err
 		}
 	}
+}
+
+// begin sends the headers at once, so that the reader knows it is heard.
+func (s *liveStream) begin() error {
+	if s.first == nil {
+		return s.send(nil)
+	}
+	_, err := s.pass(*s.first, nil)
+	return err
+}
+
+// pass sends what next has found, and says whether there is more to come.
+//
+//go:noinline
+func (s *liveStream) pass(event engine.StreamEvent, err error) (more bool, _ error) {
+	var out []byte
+	switch {
+	case err == nil:
+		if out, err = appendEvent(nil, event, s.render); err != nil {
+			return false, err
+		}
+	case errors.Is(err, errQuiet):
+		out = sse.AppendComment(nil, "waiting")
+	case errors.Is(err, io.EOF):
+		return false, nil
+	case s.ctx.Err() != nil, errors.Is(err, onereply.ErrClosed):
+		return false, nil // the client left, or the server is shutting down: the reader resumes elsewhere
+	default:
+		return false, fmt.Errorf("streaming: %w", err)
+	}
+	err = s.send(out)
+	return err == nil, err
 }
 
 // errQuiet: nothing happened for as long as a heartbeat may take.
 var errQuiet = errors.New("quiet")
 
-func nextWithin(ctx context.Context, sub subscription, d time.Duration) (engine.StreamEvent, error) {
-	wait, cancel := context.WithTimeout(ctx, d)
+// next waits for the next event, or returns errQuiet when a heartbeat is due.
+func (s *liveStream) next() (engine.StreamEvent, error) {
+	wait, cancel := context.WithTimeoutCause(s.ctx, heartbeatEvery, errQuiet)
 	defer cancel()
-	event, err := sub.Next(wait)
-	if err != nil && wait.Err() != nil && ctx.Err() == nil && errors.Is(err, wait.Err()) {
-		return engine.StreamEvent{}, errQuiet
-	}
-	return event, err
+	return s.sub.Next(wait)
 }
 
 // send writes and flushes within a deadline of its own, because a stream has
 // none over all.
-func send(control *http.ResponseController, w io.Writer, out []byte) error {
+//
+//go:noinline
+func (s *liveStream) send(out []byte) error {
+	control := http.NewResponseController(s.w)
 	if err := setDeadline(control.SetWriteDeadline, streamWrite); err != nil {
 		return wireError(err)
 	}
 	if len(out) > 0 {
-		if _, err := w.Write(out); err != nil {
+		if _, err := s.w.Write(out); err != nil {
 			return wireError(err)
 		}
 	}
