@@ -107,19 +107,8 @@ func (s *Subscription) Next(ctx context.Context) (StreamEvent, error) {
 		}
 		v := s.topic.view()
 		if v.status.Ended() {
-			t, err := s.e.Task(ctx, s.scope, s.topic.id)
-			if err != nil {
-				return StreamEvent{}, err
-			}
-			if t.Status.Ended() { // not resumed in between
-				if s.seq > 0 && s.version < t.Version {
-					// A takeover came and went while nothing was read: the text that the
-					// reader has belongs to an earlier assignment.
-					s.reset, s.version, s.seq = false, t.Version, 0
-					return StreamEvent{ID: eventID(t.Version, 0), Type: StreamReset, Version: t.Version}, nil
-				}
-				s.over = true
-				return StreamEvent{ID: LastID, Type: string(t.Status), Version: t.Version, Task: &t}, nil
+			if ev, ok, err := s.end(ctx); ok || err != nil {
+				return ev, err
 			}
 		}
 		if ev, ok := s.text(v); ok {
@@ -134,6 +123,26 @@ func (s *Subscription) Next(ctx context.Context) (StreamEvent, error) {
 			return StreamEvent{}, context.Cause(ctx)
 		}
 	}
+}
+
+// end is the event of a task that has ended, unless it was resumed in between. It
+// is a function of its own because a task is large, and the stack of every reader
+// that waits in Next would keep room for it.
+//
+//go:noinline
+func (s *Subscription) end(ctx context.Context) (StreamEvent, bool, error) {
+	t, err := s.e.Task(ctx, s.scope, s.topic.id)
+	if err != nil || !t.Status.Ended() {
+		return StreamEvent{}, false, err
+	}
+	if s.seq > 0 && s.version < t.Version {
+		// A takeover came and went while nothing was read: the text that the
+		// reader has belongs to an earlier assignment.
+		s.reset, s.version, s.seq = false, t.Version, 0
+		return StreamEvent{ID: eventID(t.Version, 0), Type: StreamReset, Version: t.Version}, true, nil
+	}
+	s.over = true
+	return StreamEvent{ID: LastID, Type: string(t.Status), Version: t.Version, Task: &t}, true, nil
 }
 
 // text is the event that brings the reader to where the draft is, if it is not
