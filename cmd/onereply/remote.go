@@ -26,14 +26,30 @@ func dial(p *process, r *settings.Remote, patience time.Duration) (*client.Clien
 	if err := r.Resolve(p.lookup); err != nil {
 		return nil, err
 	}
-	return client.New(r.Server, client.Options{
-		APIKey: r.APIKey, Patience: patience,
-		Retrying: func(cause error, wait time.Duration) {
-			if wait >= time.Second {
-				fmt.Fprintf(p.stderr, "trying again in %v: %v\n", wait.Round(100*time.Millisecond), cause)
-			}
-		},
-	})
+	n := &notices{p: p, server: r.Server}
+	return client.New(r.Server, client.Options{APIKey: r.APIKey, Patience: patience, Retrying: n.retrying})
+}
+
+// quiet is how long a notice about retries is good for.
+const quiet = 30 * time.Second
+
+// notices tells a person about retries: what is short is not told, what lasts is
+// told now and then.
+type notices struct {
+	p      *process
+	server string
+	last   time.Time
+}
+
+func (n *notices) retrying(cause error, wait time.Duration) {
+	if wait < 500*time.Millisecond || time.Since(n.last) < quiet {
+		return
+	}
+	n.last = time.Now()
+	for inner := errors.Unwrap(cause); inner != nil; inner = errors.Unwrap(inner) {
+		cause = inner
+	}
+	fmt.Fprintf(n.p.stderr, "\n(no answer from %s: %v; trying again)\n", n.server, cause)
 }
 
 // explain adds what to try to an error of a client.

@@ -111,10 +111,21 @@ func shutDown(server *http.Server) error {
 	return nil
 }
 
+// portGrace is how long a port may still be held by a process that has just
+// been killed, before it counts as in use.
+const portGrace = time.Second
+
 // listen takes the port.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
+	for began := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(began) < portGrace && ctx.Err() == nil; {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		l, err = c.Listen(ctx, "tcp", address)
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s is in use, perhaps by another onereply; choose another address with --listen", address)

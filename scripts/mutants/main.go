@@ -113,6 +113,10 @@ func healthy(ctx context.Context, out io.Writer, dir string, wanted []mutation) 
 	return nil
 }
 
+// textual tests look at the words of a statement or at this list, not at what a
+// statement does; that they fall proves nothing.
+const textual = "^(TestEvery.*|TestTheSuiteNoticesEveryGuardTakenOut|TestNoStatementScansATable)$"
+
 const killed = "held by "
 
 // try makes one mutant, runs the tests, and puts the source back.
@@ -170,7 +174,7 @@ func judge(text string, err error) string {
 }
 
 func goTest(ctx context.Context, dir string, packages []string) (string, error) {
-	args := append([]string{"test", "-count=1", "-failfast", "-timeout", testTimeout.String()}, packages...)
+	args := append([]string{"test", "-count=1", "-failfast", "-timeout", testTimeout.String(), "-skip", textual}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 10 * time.Second

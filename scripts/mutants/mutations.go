@@ -31,7 +31,7 @@ func (e edit) apply(text string) (string, error) {
 // mutations lists every guard, in the order in which a task meets them.
 func mutations() []mutation {
 	var all []mutation
-	for _, group := range [][]mutation{submitMutations(), claimMutations(), guardMutations(), endMutations(), keeperMutations()} {
+	for _, group := range [][]mutation{submitMutations(), claimMutations(), guardMutations(), endMutations(), keeperMutations(), engineMutations(), transportMutations()} {
 		all = append(all, group...)
 	}
 	return all
@@ -95,7 +95,10 @@ func endMutations() []mutation {
 		one("close_call: the first word stays", "P8", "close_call.sql", " AND closed_at = 0", ""),
 		one("renew: never past the deadline", "P8", "renew.sql", "CASE WHEN deadline > :now THEN deadline ELSE :now + :lease END", ":now + :lease"),
 		one("cancel: only what has not ended", "P3", "cancel.sql", " AND status IN ('queued', 'running')", ""),
-		one("resume: only what has failed", "P3", "resume.sql", " AND status = 'failed'", ""),
+		{"resume: only what has failed", "P3", []edit{ // each of the two implies the other
+			{statements + "resume.sql", " AND status = 'failed'", ""},
+			{"store/sqlite/command.go", "before.Status != onereply.StatusFailed", "false"},
+		}, storeTests},
 		one("resume: nothing used is given back", "P8", "resume.sql", "calls_max = calls_max + :calls", "calls_max = calls_max + :calls, calls_used = 0"),
 		one("resume: the key is kept as long", "P1", "resume_key.sql", "expires_at = max(expires_at, :expires)", "expires_at = expires_at"),
 		one("takeover: an outcome stays", "P5", "claim_close.sql", " AND outcome = ''", ""),
@@ -109,5 +112,35 @@ func keeperMutations() []mutation {
 			"\n      AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.task_id AND t.status IN ('queued', 'running'))", ""),
 		one("purge: task not past its retention", "P1", "purge_tasks.sql", " AND t.ended_at <= :before", ""),
 		one("purge: task has ended", "P15", "purge_tasks.sql", "t.ended_at > 0 AND ", ""),
+	}
+}
+
+// engineMutations take the guards out that no statement can hold.
+func engineMutations() []mutation {
+	in := func(name, promise, file, before, after string) mutation {
+		return mutation{name, promise, []edit{{"engine/" + file, before, after}}, []string{"./engine"}}
+	}
+	return []mutation{
+		in("engine: one request for one count", "P8", "call.go", "if c.sent {", "if false {"),
+		in("engine: stop on an unknown outcome", "P10", "call.go", "a.as.Task.Policy.OnUnknown == onereply.UnknownStop", "false"),
+		in("engine: a call ends with its timeout", "P16", "call.go", "a.kind.Policy.CallTimeout", "a.kind.Policy.CallTimeout*1000"),
+		in("engine: a call ends with its assignment", "P16", "call.go", "defer context.AfterFunc(a.ctx, func() { end(context.Cause(a.ctx)) })()", ""),
+		in("engine: the context ends with the lease", "P16", "renew.go", "func() { a.cancel(onereply.ErrLeaseLost) }", "func() {}"),
+		in("engine: every end runs its hook", "P4", "accept.go", "if k.Ended == nil {", "if true {"),
+		in("engine: an end that failed is no end", "P4", "accept.go", "return e.runEnded(ctx, tx, ended)", "_ = e.runEnded(ctx, tx, ended)\n\t\treturn nil"),
+		in("engine: a lost commit is looked up", "P11", "accept.go", "if !errors.Is(err, onereply.ErrCommitUnknown) {", "if true {"),
+	}
+}
+
+// transportMutations let Go's HTTP client do what it does by itself.
+func transportMutations() []mutation {
+	in := func(name, before, after string) mutation {
+		return mutation{name, "P8", []edit{{"provider/client.go", before, after}}, []string{"./provider"}}
+	}
+	return []mutation{
+		in("transport: an uncounted request stays", "if err := s.call.Send(); err != nil {", "if err := s.call.Send(); false {"),
+		in("transport: a body is not rewound", "out.GetBody = nil", "_ = out"),
+		in("transport: no key that invites repetition", "out.Header.Del(\"Idempotency-Key\")", "_ = out"),
+		in("transport: redirects are not followed", "return http.ErrUseLastResponse", "return nil"),
 	}
 }

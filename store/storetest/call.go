@@ -14,6 +14,7 @@ func callCases() []Case {
 		{"call counts survive retry, release, takeover and resume", callSurvives},
 		{"call that follows an open one leaves its outcome unknown", callFollows},
 		{"call two at once are closed each by its number", callTwo},
+		{"call that was closed keeps the first word on how it ended", callClosedTwice},
 		{"call without an open one cannot be checkpointed", callCheckpoint},
 	}
 }
@@ -39,6 +40,18 @@ func callCounts(e *Env) {
 	same(e, "first call", calls[0], onereply.Event{Type: onereply.EventCalled, At: e.Now(), Count: 1, Version: 1,
 		Attempt: a.Guard.Attempt, Call: 1, Code: "useless", Detail: "empty_answer", Usage: used})
 	same(e, "second call", calls[1].Code, "answered")
+}
+
+func callClosedTwice(e *Env) {
+	a := e.running()
+	e.record(store.Record{Guard: a.Guard, Op: store.CountCall})
+	for _, class := range []onereply.Class{onereply.ClassUseless, onereply.ClassAnswered} {
+		e.record(store.Record{Guard: a.Guard, Op: store.CloseCall, Closed: &store.ClosedCall{Number: 1, Class: class}})
+	}
+	calls := e.events(a.Task.ID, onereply.EventCalled)
+	if len(calls) != 1 || calls[0].Code != "useless" {
+		e.Errorf("calls: %+v, want one that stays useless", calls)
+	}
 }
 
 func callExhausted(e *Env) {

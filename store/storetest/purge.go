@@ -12,6 +12,7 @@ func purgeCases() []Case {
 		{"purge removes keys when their retention is over", purgeKeys},
 		{"purge removes tasks when their retention is over and no key names them", purgeTasks},
 		{"purge removes no more than its limit", purgeLimit},
+		{"purge leaves a key that is kept beside one that is over", purgeNeighbour},
 	}
 }
 
@@ -59,6 +60,21 @@ func purgeTasks(e *Env) {
 	e.onlyTasks(running.Task.ID)
 	same(e, "timeline of the purged", len(e.timeline(s.ID)), 0)
 	e.refused("a very late answer", e.finish(accept(a.Guard, `{}`)), onereply.WhyGone)
+}
+
+func purgeNeighbour(e *Env) {
+	var keys []store.Submission
+	for _, key := range []string{"old", "young"} {
+		s := e.submission(key)
+		e.submit(s)
+		e.done(accept(e.claim(s.ID).Guard, `{}`))
+		keys = append(keys, s)
+		e.Advance(keep / 2)
+	}
+	same(e, "purged", e.purge(store.Purge{TaskRetention: 100 * keep, Limit: 10}), store.Purged{Keys: 1})
+	again := keys[1]
+	again.ID = onereply.TaskID(e.ids.New())
+	same(e, "the young key", e.submit(again).Verdict, store.Existing)
 }
 
 func purgeLimit(e *Env) {
