@@ -141,6 +141,14 @@ func (l *line) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case loseBack:
 		l.proxy.ServeHTTP(httptest.NewRecorder(), r)
+		// Cut after its first bytes: an answer of which nothing came would be
+		// asked for again by the browser itself, and the page not be tried.
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", "4096")
+		w.WriteHeader(http.StatusAccepted)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			l.t.Logf("the browser left before its answer was lost: %v", err)
+		}
 		panic(http.ErrAbortHandler)
 	case later:
 		l.proxy.ServeHTTP(httptest.NewRecorder(), r)
