@@ -1,0 +1,2 @@
+-- Whether commits wait for the disk.
+SELECT current_setting('synchronous_commit')

@@ -1,0 +1,23 @@
+-- P5, P10: the provider-side id by which the open call can be looked up again.
+-- saved is null where the assignment is good but no call is open.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[])
+        AS u(id, version, attempt, operation)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), d AS (
+    UPDATE onereply.tasks t SET open_call = t.open_call
+    FROM g JOIN u ON u.id = g.id
+    WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
+      AND g.status = 'running' AND g.lease_until > g.now
+    RETURNING t.id, t.version, t.attempt, t.open_call, u.operation, g.now
+), c AS (
+    UPDATE onereply.calls c SET operation = d.operation, checkpointed_at = d.now
+    FROM d WHERE c.task_id = d.id AND c.number = d.open_call
+    RETURNING c.task_id
+)
+SELECT g.id, d.version, d.attempt, c.task_id AS saved
+FROM g LEFT JOIN d ON d.id = g.id LEFT JOIN c ON c.task_id = g.id

@@ -1,0 +1,42 @@
+-- P5: hands out these tasks, as far as they are due. The version rises in the
+-- statement that claims.
+WITH f AS MATERIALIZED (
+    SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at AS since FROM onereply.tasks t
+    WHERE t.id = ANY($5::text[]) AND t.kind = ANY($4::text[]) ORDER BY t.id LIMIT cardinality($1::text[]) FOR UPDATE
+), n AS MATERIALIZED (
+    SELECT f.*, clock_timestamp() AS now, row_number() OVER (ORDER BY f.since, f.id) AS place FROM f
+), p AS MATERIALIZED (
+    SELECT n.*, a.attempt AS fresh,
+        NOT (n.attempts_used < n.attempts_max AND (n.deadline IS NULL OR n.deadline > n.now) AND n.elapsed_from + n.elapsed_max > n.now) AS spent
+    FROM n JOIN unnest($1::text[]) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
+), c AS (
+    UPDATE onereply.tasks t
+    SET version = t.version + 1, attempt = p.fresh, worker = $2, status = 'running',
+        attempts_used = t.attempts_used + CASE WHEN p.spent THEN 0 ELSE 1 END,
+        lease_until = CASE WHEN p.spent THEN p.now + $3::interval
+            ELSE least(p.now + $3::interval, t.deadline, t.elapsed_from + t.elapsed_max) END
+    FROM p WHERE t.id = p.id
+      AND (t.status = 'queued' AND t.run_at <= p.now OR t.status = 'running' AND (t.lease_until IS NULL OR t.lease_until <= p.now))
+    RETURNING
+    t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
+    t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
+    t.calls_max, t.open_call, t.elapsed_max, t.elapsed_from, t.deadline, t.on_unknown, t.acceptance,
+        p.spent, p.now, p.status = 'running' AS took
+), closed AS (
+    UPDATE onereply.attempts a SET outcome = 'lease_expired', ended_at = c.now
+    FROM c WHERE c.took AND a.task_id = c.id AND a.version = c.version - 1 AND a.outcome = ''
+), added AS (
+    INSERT INTO onereply.attempts (task_id, version, attempt, worker, started_at)
+    SELECT id, version, attempt, worker, now FROM c WHERE NOT spent
+), drafted AS (
+    DELETE FROM onereply.drafts x USING c WHERE c.version > 1 AND x.task_id = c.id AND x.version < c.version
+)
+SELECT
+    c.id, c.kind, c.scope, c.status, c.reason, c.error_code, c.error_message, c.version, c.attempt, c.worker,
+    c.lease_until, c.run_at, c.created_at, c.ended_at, c.attempts_used, c.attempts_max, c.calls_used,
+    c.calls_max, c.open_call, c.elapsed_max, c.elapsed_from, c.deadline, c.on_unknown, c.acceptance,
+    c.spent, c.took, c.now, i.input, s.state, o.number, o.attempt AS open_attempt, o.operation
+FROM c JOIN onereply.inputs i ON i.task_id = c.id
+LEFT JOIN onereply.progress s ON c.version > 1 AND s.task_id = c.id
+LEFT JOIN onereply.calls o ON c.open_call > 0 AND o.task_id = c.id AND o.number = c.open_call
+ORDER BY c.run_at, c.id

@@ -1,0 +1,23 @@
+-- P5: the assignment that closes a call must be current. The first word on how a
+-- call ended stays; what stays open is the latest of the calls nobody closed.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::bigint[])
+        AS u(id, version, attempt, number, class, code, requests, input_tokens, output_tokens)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), d AS (
+    UPDATE onereply.tasks t SET open_call = coalesce((SELECT max(c.number) FROM onereply.calls c
+        WHERE c.task_id = t.id AND c.closed_at IS NULL AND c.number <> u.number), 0)
+    FROM g JOIN u ON u.id = g.id
+    WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
+      AND g.status = 'running' AND g.lease_until > g.now
+    RETURNING t.id, t.version, t.attempt, u.number, u.class, u.code, u.requests, u.input_tokens, u.output_tokens, g.now
+), c AS (
+    UPDATE onereply.calls c SET closed_at = d.now, class = d.class, code = d.code, requests = d.requests,
+        input_tokens = d.input_tokens, output_tokens = d.output_tokens
+    FROM d WHERE c.task_id = d.id AND c.number = d.number AND c.closed_at IS NULL
+)
+SELECT g.id, d.version, d.attempt FROM g LEFT JOIN d ON d.id = g.id

@@ -1,0 +1,28 @@
+-- P5, P8: a call is counted under the guard and within the budget, before it is
+-- sent. A call that an earlier attempt left open stays unknown (P10). held says
+-- that the assignment is good although nothing was counted: the budget is used up.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
+        AS u(id, version, attempt)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), held AS MATERIALIZED (
+    SELECT g.id, g.version, g.attempt, g.now FROM g JOIN u ON u.id = g.id
+    WHERE g.version = u.version AND g.attempt = u.attempt AND g.status = 'running' AND g.lease_until > g.now
+), d AS (
+    UPDATE onereply.tasks t SET calls_used = t.calls_used + 1, open_call = t.calls_used + 1
+    FROM held WHERE t.id = held.id AND t.version = held.version AND t.attempt = held.attempt
+      AND t.status = 'running' AND t.lease_until > held.now AND t.calls_used < t.calls_max
+    RETURNING t.id, t.version, t.attempt, t.calls_used, held.now
+), c AS (
+    UPDATE onereply.calls c SET closed_at = d.now, class = 'unknown'
+    FROM d WHERE c.task_id = d.id AND c.version < d.version AND c.closed_at IS NULL
+), i AS (
+    INSERT INTO onereply.calls (task_id, number, version, attempt, counted_at)
+    SELECT d.id, d.calls_used, d.version, d.attempt, d.now FROM d
+)
+SELECT g.id, held.version, held.attempt, d.calls_used
+FROM g LEFT JOIN held ON held.id = g.id LEFT JOIN d ON d.id = g.id

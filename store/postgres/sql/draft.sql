@@ -1,0 +1,18 @@
+-- P5: the draft grows under the guard; a chunk that is sent again stays one.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[])
+        AS u(id, version, attempt, seq, text)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), held AS MATERIALIZED (
+    SELECT g.id, g.version, g.attempt, g.now, u.seq, u.text FROM g JOIN u ON u.id = g.id
+    WHERE g.version = u.version AND g.attempt = u.attempt AND g.status = 'running' AND g.lease_until > g.now
+), i AS (
+    INSERT INTO onereply.drafts (task_id, version, seq, text)
+    SELECT id, version, seq, text FROM held
+    ON CONFLICT (task_id, version, seq) DO UPDATE SET text = excluded.text
+)
+SELECT g.id, held.version, held.attempt FROM g LEFT JOIN held ON held.id = g.id

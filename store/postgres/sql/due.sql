@@ -1,0 +1,12 @@
+-- How long until a claim could find work: the next queued task of each kind, and
+-- the running ones, which are few, by the end of their lease.
+SELECT min(w.at) IS NOT NULL, min(w.at) - clock_timestamp() FROM (
+    SELECT q.at FROM unnest($1::text[]) AS k(kind) CROSS JOIN LATERAL (
+        SELECT t.run_at AS at FROM onereply.tasks t WHERE t.status = 'queued' AND t.kind = k.kind ORDER BY t.run_at LIMIT 1) q
+    UNION ALL
+    SELECT coalesce(min(t.lease_until), min(t.created_at)) FROM onereply.tasks t
+    WHERE t.status = 'running' AND t.kind = ANY($1::text[])
+    UNION ALL
+    SELECT min(t.created_at) FROM onereply.tasks t
+    WHERE t.status = 'running' AND t.kind = ANY($1::text[]) AND t.lease_until IS NULL
+) w

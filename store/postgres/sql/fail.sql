@@ -1,0 +1,42 @@
+-- P4, P5: only the current assignment may end the task as failed, with its reason.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::boolean[], $13::text[], $14::text[])
+        AS u(id, version, attempt, closed, class, code, requests, input_tokens, output_tokens, reason, outcome, failed, error_code, error_message)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), d AS (
+    UPDATE onereply.tasks t
+    SET status = 'failed', reason = u.reason, lease_until = NULL, open_call = 0, ended_at = g.now,
+        error_code = CASE WHEN u.failed THEN u.error_code ELSE t.error_code END,
+        error_message = CASE WHEN u.failed THEN u.error_message ELSE t.error_message END
+    FROM g JOIN u ON u.id = g.id
+    WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
+      AND g.status = 'running' AND g.lease_until > g.now
+    RETURNING
+    t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
+    t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
+    t.calls_max, t.open_call, t.elapsed_max, t.elapsed_from, t.deadline, t.on_unknown, t.acceptance,
+        g.now, u.closed, u.class, u.code, u.requests, u.input_tokens, u.output_tokens, u.outcome, u.error_code AS new_code, u.error_message AS new_message
+), tried AS (
+    UPDATE onereply.attempts a SET outcome = d.outcome, ended_at = d.now, error_code = d.new_code, error_message = d.new_message
+    FROM d WHERE a.task_id = d.id AND a.version = d.version AND a.outcome = ''
+), closed AS (
+    UPDATE onereply.calls c SET closed_at = d.now,
+        class = CASE WHEN c.number = d.closed THEN d.class ELSE 'unknown' END,
+        code = CASE WHEN c.number = d.closed THEN d.code ELSE c.code END,
+        requests = CASE WHEN c.number = d.closed THEN d.requests ELSE c.requests END,
+        input_tokens = CASE WHEN c.number = d.closed THEN d.input_tokens ELSE c.input_tokens END,
+        output_tokens = CASE WHEN c.number = d.closed THEN d.output_tokens ELSE c.output_tokens END
+    FROM d WHERE d.calls_used > 0 AND c.task_id = d.id AND c.closed_at IS NULL
+), drafted AS (
+    DELETE FROM onereply.drafts x USING d WHERE x.task_id = d.id
+)
+SELECT g.id AS found,
+    d.id, d.kind, d.scope, d.status, d.reason, d.error_code, d.error_message, d.version, d.attempt, d.worker,
+    d.lease_until, d.run_at, d.created_at, d.ended_at, d.attempts_used, d.attempts_max, d.calls_used,
+    d.calls_max, d.open_call, d.elapsed_max, d.elapsed_from, d.deadline, d.on_unknown, d.acceptance,
+    i.input
+FROM g LEFT JOIN d ON d.id = g.id LEFT JOIN onereply.inputs i ON i.task_id = d.id

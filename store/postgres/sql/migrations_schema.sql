@@ -1,0 +1,2 @@
+-- The schema, before its first table.
+CREATE SCHEMA IF NOT EXISTS onereply

@@ -1,0 +1,18 @@
+-- P5: state for whoever takes over, under the guard.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bytea[])
+        AS u(id, version, attempt, state)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), held AS MATERIALIZED (
+    SELECT g.id, g.version, g.attempt, g.now, u.state FROM g JOIN u ON u.id = g.id
+    WHERE g.version = u.version AND g.attempt = u.attempt AND g.status = 'running' AND g.lease_until > g.now
+), i AS (
+    INSERT INTO onereply.progress (task_id, version, state, recorded_at)
+    SELECT id, version, state, now FROM held
+    ON CONFLICT (task_id) DO UPDATE SET version = excluded.version, state = excluded.state, recorded_at = excluded.recorded_at
+)
+SELECT g.id, held.version, held.attempt FROM g LEFT JOIN held ON held.id = g.id

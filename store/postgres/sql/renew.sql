@@ -1,0 +1,23 @@
+-- P5: a lease grows only for the current assignment while it is not over, judged
+-- by the clock read after the lock; never past the budget's end.
+WITH u AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::interval[])
+        AS u(id, version, attempt, lease)
+), l AS MATERIALIZED (
+    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
+    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), g AS MATERIALIZED (
+    SELECT l.*, clock_timestamp() AS now FROM l
+), d AS (
+    UPDATE onereply.tasks t
+    SET lease_until = least(g.now + u.lease, t.deadline, t.elapsed_from + t.elapsed_max)
+    FROM g JOIN u ON u.id = g.id
+    WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
+      AND g.status = 'running' AND g.lease_until > g.now
+    RETURNING t.id, t.version, t.attempt, t.lease_until - g.now AS lease_for, g.now
+), c AS (
+    UPDATE onereply.attempts a
+    SET renewals = a.renewals + 1, renewed_first = coalesce(a.renewed_first, d.now), renewed_last = d.now
+    FROM d WHERE a.task_id = d.id AND a.version = d.version
+)
+SELECT g.id, d.version, d.attempt, d.lease_for FROM g LEFT JOIN d ON d.id = g.id

@@ -1,0 +1,11 @@
+-- P1: what the losers' keys name, read by a second statement: the first would not
+-- see a winner that committed while it waited.
+SELECT s.scope, s.action, s.key, s.fingerprint, s.answer, i.input, r.response, t.id IS NOT NULL AS known,
+    t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
+    t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
+    t.calls_max, t.open_call, t.elapsed_max, t.elapsed_from, t.deadline, t.on_unknown, t.acceptance
+FROM unnest($1::text[], $2::text[], $3::text[]) AS u(scope, action, key)
+JOIN onereply.submissions s ON s.scope = u.scope AND s.action = u.action AND s.key = u.key
+LEFT JOIN onereply.tasks t ON t.id = s.task_id AND s.task_id <> ''
+LEFT JOIN onereply.inputs i ON i.task_id = t.id
+LEFT JOIN onereply.responses r ON r.task_id = t.id

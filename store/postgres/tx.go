@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/onereply/onereply"
+)
+
+// driverName names the transactions of this store.
+const driverName = "postgres"
+
+// Tx is a transaction of this store: of pgx, or of database/sql over pgx's
+// standard library driver.
+type Tx struct {
+	runner
+	pgx pgx.Tx
+	sql *sql.Tx
+}
+
+// TxDriver implements onereply.Tx.
+func (*Tx) TxDriver() string { return driverName }
+
+// Wrap makes a Tx of the caller's own pgx transaction. It should be at READ
+// COMMITTED; a stricter one may be told to retry (SQLSTATE 40001), which is the
+// caller's to do.
+func Wrap(tx pgx.Tx) *Tx { return &Tx{runner: pgxRunner{tx}, pgx: tx} }
+
+// Unwrap gives hooks the pgx transaction. It panics on another store's Tx, and
+// on one of database/sql.
+func Unwrap(tx onereply.Tx) pgx.Tx {
+	if t, ok := tx.(*Tx); ok && t.pgx != nil {
+		return t.pgx
+	}
+	panic(fmt.Sprintf("postgres: Unwrap of a %T that is no pgx transaction", tx))
+}
+
+// WrapSQL makes a Tx of the caller's own database/sql transaction, on pgx's
+// driver ("pgx").
+func WrapSQL(tx *sql.Tx) *Tx { return &Tx{runner: sqlRunner{tx}, sql: tx} }
+
+// UnwrapSQL gives hooks the database/sql transaction of a store made by
+// [NewSQL]. It panics on another store's Tx.
+func UnwrapSQL(tx onereply.Tx) *sql.Tx {
+	if t, ok := tx.(*Tx); ok && t.sql != nil {
+		return t.sql
+	}
+	panic(fmt.Sprintf("postgres: UnwrapSQL of a %T that is no database/sql transaction", tx))
+}
+
+// runner runs statements, in a transaction or each alone.
+type runner interface {
+	// query calls each for every row, with a function that reads its columns.
+	query(ctx context.Context, text string, args []any, each func(scan func(...any) error) error) error
+}
+
+// database is a pool of either kind.
+type database interface {
+	runner
+	// inTx runs f in a transaction at READ COMMITTED with the settings given.
+	inTx(ctx context.Context, settings string, f func(*Tx) error) error
+}
+
+type pgxQueries interface {
+	Query(ctx context.Context, text string, args ...any) (pgx.Rows, error)
+}
+
+type pgxRunner struct{ q pgxQueries }
+
+func (r pgxRunner) query(ctx context.Context, text string, args []any, each func(func(...any) error) error) error {
+	rows, err := r.q.Query(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+type pgxPool struct {
+	pgxRunner
+	pool *pgxpool.Pool
+}
+
+const beginReadCommitted = "begin isolation level read committed"
+
+func (p pgxPool) inTx(ctx context.Context, settings string, f func(*Tx) error) (err error) {
+	tx, err := p.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginReadCommitted + settings})
+	if err != nil {
+		return begun(err)
+	}
+	ended := false
+	defer func() {
+		if !ended { // f failed or panicked
+			err = errors.Join(err, rolledBack(tx.Rollback(context.WithoutCancel(ctx))))
+		}
+	}()
+	if err := f(Wrap(tx)); err != nil {
+		return err
+	}
+	ended = true
+	return committed(ctx, tx.Commit(ctx))
+}
+
+type sqlQueries interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}
+
+type sqlRunner struct{ q sqlQueries }
+
+func (r sqlRunner) query(ctx context.Context, text string, args []any, each func(func(...any) error) error) (err error) {
+	rows, err := r.q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+type sqlPool struct {
+	sqlRunner
+	db *sql.DB
+}
+
+func (p sqlPool) inTx(ctx context.Context, settings string, f func(*Tx) error) (err error) {
+	tx, err := p.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return begun(err)
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			err = errors.Join(err, rolledBack(tx.Rollback()))
+		}
+	}()
+	if settings != "" {
+		if _, err := tx.ExecContext(ctx, settings[1:]); err != nil { // without its leading semicolon
+			return err
+		}
+	}
+	if err := f(WrapSQL(tx)); err != nil {
+		return err
+	}
+	ended = true
+	return committed(ctx, tx.Commit())
+}
