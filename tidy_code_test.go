@@ -179,6 +179,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 // clockReadings are the places in a store that may read the host's clock.
 var clockReadings = map[string]string{
 	"store/sqlite/connector.go": "how long to wait for a busy file; nothing that is stored depends on it",
+	"store/sqlite/writer.go":    "how long to let other processes go first; nothing that is stored depends on it",
 	"store/sqlite/group.go":     "how long to let other processes go first; nothing that is stored depends on it",
 	"store/sqlite/clock.go":     "SQLite has only the host's clock: one reading, after the lock is held",
 }
