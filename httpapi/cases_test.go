@@ -101,77 +101,76 @@ func TestAnotherWorkspaceSeesNothing(t *testing.T) {
 
 // Case 5: a worker never sees a task before its rows: neither while the commit
 // is delayed, nor after one that was rolled back, nor under load.
-func TestAWorkerNeverSeesATaskBeforeItsRows(t *testing.T) {
+func TestAWorkerNeverSeesATaskWhileItsCommitIsDelayed(t *testing.T) {
 	t.Parallel()
-	t.Run("while the commit is delayed", func(t *testing.T) {
-		t.Parallel()
-		began, goOn := make(chan struct{}, 1000), make(chan struct{})
-		w := newWorld(t, setup{workers: 2, sqlite: stallCommits(began, goOn)})
-		path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
-		<-began
-		answered := make(chan response, 1)
-		go func() {
-			r, err := w.trySend(t.Context(), request{do: path, key: key("K"), body: hello})
-			if err != nil {
-				t.Error(err)
-			}
-			answered <- r
-		}()
-		<-began
-		if left := w.counts(); left != (counts{}) || w.model.calls.Load() != 0 {
-			t.Errorf("before the commit: %+v and %d calls", left, w.model.calls.Load())
+	began, goOn := make(chan struct{}, 1000), make(chan struct{})
+	w := newWorld(t, setup{workers: 2, sqlite: stallCommits(began, goOn)})
+	path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
+	<-began
+	answered := make(chan response, 1)
+	go func() {
+		r, err := w.trySend(t.Context(), request{do: path, key: key("K"), body: hello})
+		if err != nil {
+			t.Error(err)
 		}
-		close(goOn)
-		r := <-answered
-		if got := w.ended(r.doc.Task.ID); r.status != 202 || got.doc.Status != "completed" {
-			t.Errorf("%d, then %s", r.status, got.body)
+		answered <- r
+	}()
+	<-began
+	if left := w.counts(); left != (counts{}) || w.model.calls.Load() != 0 {
+		t.Errorf("before the commit: %+v and %d calls", left, w.model.calls.Load())
+	}
+	close(goOn)
+	r := <-answered
+	if got := w.ended(r.doc.Task.ID); r.status != 202 || got.doc.Status != "completed" {
+		t.Errorf("%d, then %s", r.status, got.body)
+	}
+}
+
+func TestAWorkerNeverSeesATaskThatWasRolledBack(t *testing.T) {
+	t.Parallel()
+	var refuse atomic.Bool
+	w := newWorld(t, setup{workers: 2, sqlite: func(o *sqlite.Options) {
+		o.Faults = &sqlite.Faults{BeforeCommit: func() error {
+			if refuse.Load() {
+				return fmt.Errorf("%w: rolled back", onereply.ErrUnavailable)
+			}
+			return nil
+		}}
+	}})
+	path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
+	refuse.Store(true)
+	if r := w.send(request{do: path, key: key("K"), body: hello}); r.status < 500 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if left := w.counts(); left != (counts{}) || w.model.calls.Load() != 0 {
+		t.Errorf("after the rollback: %+v and %d calls", left, w.model.calls.Load())
+	}
+	refuse.Store(false)
+	r := w.send(request{do: path, key: key("K"), body: hello})
+	if got := w.ended(r.doc.Task.ID); r.status != 202 || got.doc.Status != "completed" || w.counts() != (counts{1, 2, 1}) {
+		t.Errorf("%d, then %s; left %+v", r.status, got.body, w.counts())
+	}
+}
+
+func TestAWorkerNeverSeesATaskBeforeItsRowsUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{workers: 16})
+	path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
+	got := newTally()
+	together(20, func(i int) {
+		for n := range 10 {
+			got.add(w.trySend(t.Context(), request{do: path, key: key(fmt.Sprintf("K%d-%d", i, n)), body: hello}))
 		}
 	})
-	t.Run("after a rollback", func(t *testing.T) {
-		t.Parallel()
-		var refuse atomic.Bool
-		w := newWorld(t, setup{workers: 2, sqlite: func(o *sqlite.Options) {
-			o.Faults = &sqlite.Faults{BeforeCommit: func() error {
-				if refuse.Load() {
-					return fmt.Errorf("%w: rolled back", onereply.ErrUnavailable)
-				}
-				return nil
-			}}
-		}})
-		path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
-		refuse.Store(true)
-		if r := w.send(request{do: path, key: key("K"), body: hello}); r.status < 500 {
-			t.Errorf("%d %s", r.status, r.body)
+	got.check(t, map[int]int{202: 200}, 200)
+	for task := range got.tasks {
+		if r := w.ended(task); r.doc.Status != "completed" {
+			t.Fatalf("%s", r.body)
 		}
-		if left := w.counts(); left != (counts{}) || w.model.calls.Load() != 0 {
-			t.Errorf("after the rollback: %+v and %d calls", left, w.model.calls.Load())
-		}
-		refuse.Store(false)
-		r := w.send(request{do: path, key: key("K"), body: hello})
-		if got := w.ended(r.doc.Task.ID); r.status != 202 || got.doc.Status != "completed" || w.counts() != (counts{1, 2, 1}) {
-			t.Errorf("%d, then %s; left %+v", r.status, got.body, w.counts())
-		}
-	})
-	t.Run("under load", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, setup{workers: 16})
-		path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
-		got := newTally()
-		together(20, func(i int) {
-			for n := range 10 {
-				got.add(w.trySend(t.Context(), request{do: path, key: key(fmt.Sprintf("K%d-%d", i, n)), body: hello}))
-			}
-		})
-		got.check(t, map[int]int{202: 200}, 200)
-		for task := range got.tasks {
-			if r := w.ended(task); r.doc.Status != "completed" {
-				t.Fatalf("%s", r.body)
-			}
-		}
-		if left := w.counts(); left != (counts{200, 400, 200}) || w.model.calls.Load() != 200 {
-			t.Errorf("left %+v after %d calls", left, w.model.calls.Load())
-		}
-	})
+	}
+	if left := w.counts(); left != (counts{200, 400, 200}) || w.model.calls.Load() != 200 {
+		t.Errorf("left %+v after %d calls", left, w.model.calls.Load())
+	}
 }
 
 // Case 39, as far as one process can tell: what was deleted in the middle of an

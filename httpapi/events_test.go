@@ -174,9 +174,20 @@ func TestAReaderThatIsCutResumesWhereItWas(t *testing.T) {
 	if !strings.HasPrefix(whole, page.text) || page.last != "end" || !slices.Equal(page.terminal, []string{"completed"}) {
 		t.Errorf("in the end %q, last %q, terminal %v", page.text, page.last, page.terminal)
 	}
-	for _, last := range []string{"", "1.3", "999"} { // after the end: the terminal event, and the stream's end
+	replica.checkLateReaders(task)
+	if calls := w.model.calls.Load(); calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+// checkLateReaders follows a task that has ended: the terminal event comes, and
+// the stream's end.
+func (w *world) checkLateReaders(task string) {
+	t := w.t
+	t.Helper()
+	for _, last := range []string{"", "1.3", "999"} {
 		var late shown
-		r := replica.follow(task, last)
+		r := w.follow(task, last)
 		for e, more := r.next(); more; e, more = r.next() {
 			late.take(t, e)
 		}
@@ -186,9 +197,6 @@ func TestAReaderThatIsCutResumesWhereItWas(t *testing.T) {
 	}
 	if r := w.follow(task, "end"); r.status != http.StatusNoContent {
 		t.Errorf("a reader that has the end: %d", r.status)
-	}
-	if calls := w.model.calls.Load(); calls != 1 {
-		t.Errorf("%d calls", calls)
 	}
 }
 
@@ -237,23 +245,24 @@ func TestTheTerminalEventIsTheTask(t *testing.T) {
 
 // Case 35, as far as one process can tell: Stop reaches a worker from any API
 // process, whether it waits, works or was never claimed.
-func TestStopStops(t *testing.T) {
+func TestStopBeforeAnyWorkerRuns(t *testing.T) {
 	t.Parallel()
-	t.Run("while no worker runs", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, setup{})
-		task := w.send(request{do: "POST /v1/conversations/" + w.conversation("alice") + "/messages", key: key("K"), body: hello}).doc.Task.ID
-		if r := w.send(request{do: "POST /v1/tasks/" + task + "/cancel"}); r.doc.Status != "cancelled" {
-			t.Errorf("%d %s", r.status, r.body)
-		}
-		works := newWorld(t, setup{path: w.path, workers: 2})
-		other := works.send(request{do: "POST /v1/conversations/" + works.conversation("alice") + "/messages", key: key("L"), body: hello}).doc.Task.ID
-		works.ended(other) // a worker was there and has looked
-		if calls := works.model.calls.Load(); calls != 1 {
-			t.Errorf("%d calls, want the other task's only", calls)
-		}
-	})
-	for _, where := range []string{"in the stream, from the same process", "in the stream, from another process"} {
+	w := newWorld(t, setup{})
+	task := w.send(request{do: "POST /v1/conversations/" + w.conversation("alice") + "/messages", key: key("K"), body: hello}).doc.Task.ID
+	if r := w.send(request{do: "POST /v1/tasks/" + task + "/cancel"}); r.doc.Status != "cancelled" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	works := newWorld(t, setup{path: w.path, workers: 2})
+	other := works.send(request{do: "POST /v1/conversations/" + works.conversation("alice") + "/messages", key: key("L"), body: hello}).doc.Task.ID
+	works.ended(other) // a worker was there and has looked
+	if calls := works.model.calls.Load(); calls != 1 {
+		t.Errorf("%d calls, want the other task's only", calls)
+	}
+}
+
+func TestStopInTheStream(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"from the same process", "from another process"} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			edit, step := paced(10)
@@ -286,19 +295,20 @@ func TestStopStops(t *testing.T) {
 			}
 		})
 	}
-	t.Run("closing the tab does not stop", func(t *testing.T) {
-		t.Parallel()
-		edit, step := paced(10)
-		w := newWorld(t, setup{workers: 2, model: edit})
-		task := w.send(request{do: "POST /v1/conversations/" + w.conversation("alice") + "/messages", key: key("K"), body: hello}).doc.Task.ID
-		r := w.follow(task, "")
-		release(t, step, 3)
-		r.leave()
-		release(t, step, 7)
-		if r := w.ended(task); r.doc.Status != "completed" {
-			t.Errorf("%s", r.body)
-		}
-	})
+}
+
+func TestClosingTheTabDoesNotStop(t *testing.T) {
+	t.Parallel()
+	edit, step := paced(10)
+	w := newWorld(t, setup{workers: 2, model: edit})
+	task := w.send(request{do: "POST /v1/conversations/" + w.conversation("alice") + "/messages", key: key("K"), body: hello}).doc.Task.ID
+	r := w.follow(task, "")
+	release(t, step, 3)
+	r.leave()
+	release(t, step, 7)
+	if r := w.ended(task); r.doc.Status != "completed" {
+		t.Errorf("%s", r.body)
+	}
 }
 
 // The stream can be mounted in someone else's mux, with their own authority.

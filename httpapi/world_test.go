@@ -20,7 +20,6 @@ import (
 	"github.com/onereply/onereply/engine"
 	"github.com/onereply/onereply/feature/chat"
 	"github.com/onereply/onereply/httpapi"
-	"github.com/onereply/onereply/provider"
 	"github.com/onereply/onereply/store/sqlite"
 	"github.com/onereply/onereply/store/tables"
 )
@@ -75,22 +74,48 @@ func newWorld(t *testing.T, s setup) *world {
 		t.Fatal(err)
 	}
 	service := w.newChat(s.chat)
-	eo := engine.Options{Store: w.store, Kinds: []onereply.Kind{service.Kind()}, Workers: s.workers, Logger: log, Drain: -1}
-	if eo.Workers == 0 {
-		eo.Workers = -1
+	stopEngine := w.startEngine(s, service, log)
+	stopServer := w.startServer(s, service, log)
+	w.stop = sync.OnceFunc(func() {
+		stopServer()
+		stopEngine()
+		if err := w.store.Close(); err != nil {
+			t.Errorf("store: %v", err)
+		}
+	})
+	t.Cleanup(w.stop)
+	return w
+}
+
+// startEngine makes the engine run, and returns what ends it.
+func (w *world) startEngine(s setup, service *chat.Service, log *slog.Logger) (stop func()) {
+	w.t.Helper()
+	o := engine.Options{Store: w.store, Kinds: []onereply.Kind{service.Kind()}, Workers: s.workers, Logger: log, Drain: -1}
+	if o.Workers == 0 {
+		o.Workers = -1
 	}
 	if s.engine != nil {
-		s.engine(&eo)
+		s.engine(&o)
 	}
-	if w.engine, err = engine.New(eo); err != nil {
-		t.Fatal(err)
+	var err error
+	if w.engine, err = engine.New(o); err != nil {
+		w.t.Fatal(err)
 	}
 	service.Bind(w.engine)
-	running, stopEngine := context.WithCancel(t.Context())
+	running, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.engine.Run(running) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			w.t.Errorf("engine: %v", err)
+		}
+	}
+}
 
-	streams, stopStreams := context.WithCancel(t.Context())
+// startServer makes the API served, and returns what ends it.
+func (w *world) startServer(s setup, service *chat.Service, log *slog.Logger) (stop func()) {
+	streams, stopStreams := context.WithCancel(w.t.Context())
 	config := httpapi.Config{
 		Engine: w.engine, Chat: service, Authorize: authorize, MaxMessage: 4096, Logger: log, Shutdown: streams,
 		Render: func(markdown string) string { return "<p>" + markdown + "</p>" },
@@ -102,19 +127,10 @@ func newWorld(t *testing.T, s setup) *world {
 	w.server = httptest.NewUnstartedServer(w.api)
 	w.server.Config = httpapi.Server(w.api, log)
 	w.server.Start()
-	w.stop = sync.OnceFunc(func() {
+	return func() {
 		stopStreams()
 		w.server.Close()
-		stopEngine()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("engine: %v", err)
-		}
-		if err := w.store.Close(); err != nil {
-			t.Errorf("store: %v", err)
-		}
-	})
-	t.Cleanup(w.stop)
-	return w
+	}
 }
 
 func (w *world) newChat(edit func(*chat.Config)) *chat.Service {
@@ -164,67 +180,6 @@ func newClock() *clock {
 func (c *clock) Now() time.Time         { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) Elapsed() time.Duration { return 0 }
 func (c *clock) move(d time.Duration)   { c.ms.Add(d.Milliseconds()) }
-
-// model is a scripted provider that counts what it is asked.
-type model struct {
-	calls   atomic.Int64
-	started chan struct{} // one for each call that begins, as far as anyone looks
-	hold    chan struct{} // a call waits until it is closed; nil: it does not
-	step    chan struct{} // each word waits for one; nil: it does not
-	stopped chan struct{} // one for each call that its context ended, as far as anyone looks
-	words   []string
-	fail    error
-}
-
-func newModel() *model {
-	return &model{started: make(chan struct{}, 1000), stopped: make(chan struct{}, 1000), words: []string{"one ", "good ", "answer"}}
-}
-
-func (m *model) Name() string { return "scripted" }
-
-func (m *model) Start(ctx context.Context, call onereply.Call, _ provider.Request, emit func(string) error) (provider.Answer, error) {
-	if err := call.Send(); err != nil {
-		return provider.Answer{}, err
-	}
-	m.calls.Add(1)
-	tell(m.started)
-	if err := m.await(ctx, m.hold); err != nil {
-		return provider.Answer{}, err
-	}
-	if m.fail != nil {
-		return provider.Answer{}, m.fail
-	}
-	for _, word := range m.words {
-		if err := m.await(ctx, m.step); err != nil {
-			return provider.Answer{}, err
-		}
-		if err := emit(word); err != nil {
-			return provider.Answer{}, err
-		}
-	}
-	return provider.Answer{Text: strings.Join(m.words, ""), Model: "scripted-1", FinishReason: "stop", Usage: onereply.Usage{InputTokens: 3, OutputTokens: 2}}, nil
-}
-
-// await waits for the script to go on, or for the call to be stopped.
-func (m *model) await(ctx context.Context, goOn <-chan struct{}) error {
-	if goOn == nil {
-		return nil
-	}
-	select {
-	case <-goOn:
-		return nil
-	case <-ctx.Done():
-		tell(m.stopped)
-		return context.Cause(ctx)
-	}
-}
-
-func tell(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
 
 // response is an answer with what a test looks at taken out of it.
 type response struct {
