@@ -79,29 +79,40 @@ func (s *Store) Watch(ctx context.Context, hint func()) error {
 	if err != nil {
 		return ended(ctx, err)
 	}
-	last, err := dataVersion(ctx, conn)
+	// Prepared, because parsing it again each time is most of what it costs.
+	version, err := conn.PrepareContext(ctx, "PRAGMA data_version")
+	if err != nil {
+		return errors.Join(ended(ctx, err), conn.Close())
+	}
+	err = s.look(ctx, version, wake, closed, hint)
+	return errors.Join(err, version.Close(), conn.Close()) // in this order: a statement needs its connection
+}
+
+// look hints at every commit until the watch ends.
+func (s *Store) look(ctx context.Context, version *sql.Stmt, wake, closed <-chan struct{}, hint func()) error {
+	last, err := dataVersion(ctx, version)
 	for err == nil {
 		timer := time.NewTimer(s.options.WatchInterval)
 		hinted := false
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return errors.Join(conn.Close())
+			return nil
 		case <-closed:
 			timer.Stop()
-			return errors.Join(&onereply.Error{Op: "watch", Err: onereply.ErrClosed}, conn.Close())
+			return &onereply.Error{Op: "watch", Err: onereply.ErrClosed}
 		case <-wake:
 			timer.Stop()
 			hinted = true
 		case <-timer.C:
 		}
 		var now int64
-		if now, err = dataVersion(ctx, conn); err == nil && (hinted || now != last) {
+		if now, err = dataVersion(ctx, version); err == nil && (hinted || now != last) {
 			last = now
 			hint()
 		}
 	}
-	return errors.Join(ended(ctx, err), conn.Close())
+	return ended(ctx, err)
 }
 
 // ended is nil where the watch was ended by its caller.
@@ -113,7 +124,7 @@ func ended(ctx context.Context, err error) error {
 }
 
 // dataVersion changes when another connection has committed.
-func dataVersion(ctx context.Context, conn *sql.Conn) (version int64, err error) {
-	err = conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
+func dataVersion(ctx context.Context, st *sql.Stmt) (version int64, err error) {
+	err = st.QueryRowContext(ctx).Scan(&version)
 	return version, err
 }
