@@ -49,16 +49,23 @@ func acceptCrashDuring(w *world) {
 // acceptAnswerLost: the response is saved and the acknowledgement is lost inside
 // the process. The task is read before anything is generated again (P11).
 func acceptAnswerLost(w *world) {
+	w.calm()
 	p := w.startAt("accept:after:lose", everything)
 	w.model.script("q", say("first"), say("second"))
 	task := w.ask(p, "q", nil)
 	w.expect(p, task.ID, want{status: "completed", text: "first", version: 1, attempts: 1, calls: 1, requests: 1})
+	for _, e := range w.api(p).timeline(task.ID) {
+		if e.Type == "fenced_out" {
+			w.t.Errorf("the worker took its own answer for a late one: %+v", e)
+		}
+	}
 	w.settle(p)
 }
 
 // acceptCrashAfter: the response is saved and the worker dies before it can tell
 // anyone. Readers at another process get it all the same.
 func acceptCrashAfter(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	doomed := w.startAt("accept:after:kill", "work")
 	w.model.script("q", say("first"), say("second"))
@@ -156,6 +163,7 @@ func acceptLeaseExpiredInQueue(w *world) {
 // acceptCancelAtTheSameMoment: a person presses Stop as the answer comes in. One
 // of them wins and the other is told so.
 func acceptCancelAtTheSameMoment(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	w.start("work")
 	a := w.api(p)
@@ -197,6 +205,7 @@ func acceptCancelAtTheSameMoment(w *world) {
 // acceptBeforeCancel fixes the order: the accept holds its transaction open when
 // the cancel arrives, which has to wait and then learns that it is too late.
 func acceptBeforeCancel(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	w.startAt("accept:before:1500ms", "work")
 	task := w.ask(p, "q", nil)

@@ -41,6 +41,7 @@ func budgetAttempts(w *world) {
 // 2. everything is killed, 3. a new process gets the same press again. Neither
 // gives the task a fresh allowance.
 func budgetRestartAndResubmission(w *world) {
+	w.calm()
 	w.flags = append(w.flags, "--backoff-base", "2s", "--backoff-max", "2s")
 	w.model.script("q", refuse(http.StatusInternalServerError, "server_error", "2"))
 	p := w.start(everything)
@@ -73,6 +74,7 @@ func soonOver(w *world, d time.Duration) (policy, func()) {
 // budgetDeadlineQueued: no worker lives until the deadline has passed. The next
 // one ends the task without an attempt.
 func budgetDeadlineQueued(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	how, over := soonOver(w, 700*time.Millisecond)
 	task := w.ask(p, "q", how)
@@ -86,6 +88,7 @@ func budgetDeadlineQueued(w *world) {
 // and when the deadline passes in a wait that nobody is there to end, the next
 // worker ends the task, with the cause of the wait.
 func budgetDeadlineBackoff(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	worker := w.start("work")
 	w.model.script("too-long", refuse(http.StatusTooManyRequests, "rate_limit_exceeded", "60"))

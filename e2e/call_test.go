@@ -11,6 +11,7 @@ import (
 // one runs a single task through a service of its own and compares its end.
 func one(w *world, how policy, steps []step, is want, flags ...string) taskJSON {
 	w.t.Helper()
+	w.calm()
 	w.model.script("q", steps...)
 	p := w.start(everything, flags...)
 	task := w.ask(p, "q", how)
@@ -38,6 +39,7 @@ func callRefusedBeforeSent(w *world) {
 
 // callRefusedThenUp: the provider's port opens after the first refusal.
 func callRefusedThenUp(w *world) {
+	w.calm()
 	address := closedPort(w.t)
 	w.flags = append(w.flags, "--model", modelAt("http://"+address), "--backoff-base", "3s", "--backoff-max", "3s", "--max-calls", "5")
 	p := w.start(everything)
@@ -145,6 +147,7 @@ func callHangStop(w *world) {
 // callNoHiddenRetries: 429 and 500 are what SDKs and transports like to repeat by
 // themselves. Every physical request has to have its count.
 func callNoHiddenRetries(w *world) {
+	w.calm()
 	p := w.start(everything)
 	a := w.api(p)
 	conversation := a.conversation()

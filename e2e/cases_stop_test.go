@@ -17,6 +17,7 @@ func mustCancel(w *world, p *process, id string) time.Time {
 }
 
 func caseStopQueued(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	task := w.ask(p, "q", nil)
 	mustCancel(w, p, task.ID)
@@ -56,17 +57,20 @@ func stopMidStream(w *world, streams, stops *process) {
 }
 
 func caseStopMidStream(w *world) {
+	w.calm()
 	p := w.start(everything)
 	stopMidStream(w, p, p)
 }
 
 func caseStopElsewhere(w *world) {
+	w.calm()
 	first := w.start("api,sweep")
 	w.start("work")
 	stopMidStream(w, first, w.start("api"))
 }
 
 func caseTabClosed(w *world) {
+	w.calm()
 	p := w.start(everything)
 	g := newGate()
 	w.model.script("q", held(g, say("answer to q")))
@@ -85,6 +89,7 @@ func caseTabClosed(w *world) {
 }
 
 func caseDelete(w *world) {
+	w.calm()
 	p := w.start(everything)
 	a := w.api(p)
 	doomed, other := a.conversation(), a.conversation()

@@ -45,6 +45,7 @@ func part(w *world, p *process, id, last, until string) (text, at string, first 
 type seen struct{ kind, text string }
 
 func caseResume(w *world) {
+	w.calm()
 	p := w.start("api,sweep")
 	w.start("work")
 	w.model.script("other", cutOff("x"), say("y"))

@@ -53,6 +53,7 @@ func after(w *world, since time.Time, d time.Duration) {
 var once = want{status: "completed", text: "answer to q", version: 1, attempts: 1, calls: 1, requests: 1}
 
 func caseKeyEnforced(w *world) {
+	w.calm()
 	p := w.start(everything)
 	conversation := w.api(p).conversation()
 	between := startProxy(w.t, strings.TrimPrefix(p.url, "http://"))
@@ -99,6 +100,7 @@ func caseKeyEnforced(w *world) {
 }
 
 func caseDelayedCommit(w *world) {
+	w.calm()
 	p := w.startAt("submit:before:3s", "api")
 	w.start("work,sweep")
 	a := w.api(p)
@@ -131,6 +133,7 @@ func caseDelayedCommit(w *world) {
 }
 
 func caseRolledBack(w *world) {
+	w.calm()
 	p := w.startAt("submit:before:fail", "api")
 	w.start("work,sweep")
 	a := w.api(p)
@@ -149,6 +152,7 @@ func caseRolledBack(w *world) {
 }
 
 func caseUnderLoad(w *world) {
+	w.calm()
 	first, second := w.start(everything), w.start(everything)
 	a := w.api(first)
 	ids := sendMany(w, a, a.conversation(), 200)

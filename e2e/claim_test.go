@@ -11,6 +11,7 @@ import (
 
 // claimTwoAtOnce: two workers hunt for the same 200 tasks; each is worked once.
 func claimTwoAtOnce(w *world) {
+	w.calm()
 	p := w.start("api")
 	a := w.api(p)
 	conversation := a.conversation()

@@ -116,6 +116,7 @@ func TestTwoBusyProcessesLoseNoLease(t *testing.T) {
 func TestDrainWaitsForAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.calm()
 	p := w.start("api")
 	worker := w.start("work,sweep", "--drain", "20s")
 	g := newGate()
@@ -143,7 +144,7 @@ func TestDrainWaitsForAnswers(t *testing.T) {
 func TestDrainReleasesWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.flags = append(w.flags, "--lease", "30s", "--renew", "5s")
+	w.calm()
 	p := w.start("api,sweep")
 	worker := w.start("work", "--drain", "300ms")
 	w.model.script("q", hang("half an "), say("second"))

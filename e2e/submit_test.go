@@ -13,6 +13,7 @@ import (
 // with the transaction open, 3. the client, who heard nothing, presses again at
 // a new process. The first press has left nothing.
 func submitCrashBeforeCommit(w *world) {
+	w.calm()
 	doomed := w.startAt("submit:before:kill", "api")
 	a := w.api(doomed)
 	conversation := a.conversation()
@@ -33,6 +34,7 @@ func submitCrashBeforeCommit(w *world) {
 // submitCrashAfterCommit: the same, but the commit is durable and only the
 // answer was never written. The second press finds the first one's task.
 func submitCrashAfterCommit(w *world) {
+	w.calm()
 	doomed := w.startAt("submit:after:kill", "api")
 	a := w.api(doomed)
 	conversation := a.conversation()
@@ -55,6 +57,7 @@ func submitCrashAfterCommit(w *world) {
 // inside the process. The engine reads the key again (P11) and answers as if
 // nothing had happened.
 func submitCommitAnswerLost(w *world) {
+	w.calm()
 	p := w.startAt("submit:after:lose", everything)
 	task := w.ask(p, "q", nil)
 	w.expect(p, task.ID, want{status: "completed", text: "answer to q", version: 1, attempts: 1, calls: 1, requests: 1})
@@ -63,6 +66,7 @@ func submitCommitAnswerLost(w *world) {
 
 // submitAnswerLost: the service answers and the network eats it, twice.
 func submitAnswerLost(w *world) {
+	w.calm()
 	p := w.start(everything)
 	direct := w.api(p)
 	conversation := direct.conversation()
@@ -126,6 +130,7 @@ func press(w *world, n int, conversation string, apis ...*api) string {
 }
 
 func submitFiftyAtOnce(w *world) {
+	w.calm()
 	p := w.start(everything)
 	a := w.api(p)
 	id := press(w, 50, a.conversation(), a)
@@ -135,6 +140,7 @@ func submitFiftyAtOnce(w *world) {
 }
 
 func submitOnTwoProcesses(w *world) {
+	w.calm()
 	first, second := w.start("api"), w.start("api")
 	w.start("work,sweep")
 	a := w.api(first)

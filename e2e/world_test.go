@@ -77,6 +77,12 @@ func (w *world) startAt(points, roles string, flags ...string) *process {
 	return p
 }
 
+// calm gives the processes of a test that is not about takeovers a lease that a
+// busy machine does not let run out.
+func (w *world) calm() {
+	w.flags = append(w.flags, "--lease", "20s", "--renew", "2s")
+}
+
 const everything = "api,dispatch,work,sweep"
 
 // api speaks to a process.
