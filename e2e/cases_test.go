@@ -133,6 +133,7 @@ func caseDelayedCommit(w *world) {
 }
 
 func caseRolledBack(w *world) {
+	w.troubled = true
 	w.calm()
 	p := w.startAt("submit:before:fail", "api")
 	w.start("work,sweep")

@@ -150,6 +150,7 @@ func TestADamagedFileIsNotServed(t *testing.T) {
 func TestAnotherProgramLocksTheFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.troubled = true
 	p := w.start(everything)
 	a := w.api(p)
 	conversation := a.conversation()
@@ -212,6 +213,7 @@ func untilFull(w *world, a *api, conversation string) (key, text string) {
 func TestTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.troubled = true
 	disk := filepath.Join(w.dir, "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
@@ -250,6 +252,7 @@ func TestTheDiskIsFull(t *testing.T) {
 func TestTheFileMayNotGrow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.troubled = true
 	w.flags = append(w.flags, "--max-attempts", "1000", "--max-calls", "1000")
 	p := startProcess(t, "limited", launch{
 		wrap: []string{"sh", "-c", `ulimit -f 2048; exec "$0" "$@"`}, // blocks of 512 bytes, or of 1024

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -40,6 +41,8 @@ type world struct {
 	followers []*follower
 	seenEnds  map[string]string
 	deleted   int // user messages that went with their conversation
+	processes []*process
+	troubled  bool // its processes may log errors and answer 5xx
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,10 +72,11 @@ func (w *world) startAt(points, roles string, flags ...string) *process {
 	p := startProcess(w.t, roles, launch{
 		crashPoints: points, args: slices.Concat(w.flags, []string{"--roles", roles}, flags),
 	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.processes = append(w.processes, p)
 	if p.url != "" {
-		w.mu.Lock()
 		w.front = p
-		w.mu.Unlock()
 	}
 	return p
 }
@@ -229,6 +233,21 @@ func (w *world) settle(p *process) {
 		}
 	}
 	w.remember(l)
+	w.settleLogs()
+}
+
+// settleLogs looks for errors, 5xx answers among them, that no test expects.
+func (w *world) settleLogs() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.processes {
+		for line := range strings.Lines(p.log.String()) {
+			if strings.Contains(line, "level=ERROR") && !w.troubled || strings.Contains(line, "panic") || strings.Contains(line, "DATA RACE") {
+				w.t.Errorf("%s logged: %s", p.name, line)
+			}
+		}
+	}
 }
 
 // settleCounts compares the file with the test's own account and the model's record.
