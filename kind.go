@@ -35,13 +35,13 @@ func (d *Definition[In, Out]) Submission(scope, key string, in In) (Submission, 
 	if err != nil {
 		return Submission{}, fmt.Errorf("%w: input of kind %s: %w", ErrInvalid, d.Name, err)
 	}
-	bound := raw
+	bind := func(In) ([]byte, error) { return Canonical(raw) }
 	if d.Bind != nil {
-		if bound, err = d.Bind(in); err != nil {
-			return Submission{}, fmt.Errorf("binding input of kind %s: %w", d.Name, err)
-		}
-	} else if bound, err = Canonical(raw); err != nil {
-		return Submission{}, fmt.Errorf("%w: input of kind %s: %w", ErrInvalid, d.Name, err)
+		bind = d.Bind
+	}
+	bound, err := bind(in)
+	if err != nil {
+		return Submission{}, fmt.Errorf("%w: binding input of kind %s: %w", ErrInvalid, d.Name, err)
 	}
 	return Submission{
 		Scope: scope, Action: d.Name, Key: key, Kind: d.Name,

@@ -220,12 +220,6 @@ func (a *api) cancel(id string) (answer, error) {
 	return a.do(a.t.Context(), "POST", "/v1/tasks/"+id+"/cancel", "", nil)
 }
 
-// awaitStatus waits until the task has the status.
-func (a *api) awaitStatus(id, status string) taskJSON {
-	a.t.Helper()
-	return a.await(id, "it is "+status, func(t taskJSON) bool { return t.Status == status })
-}
-
 // awaitEnd waits until the task has ended.
 func (a *api) awaitEnd(id string) taskJSON {
 	a.t.Helper()

@@ -209,11 +209,6 @@ const turnsScript = `[...document.querySelectorAll(".turn")].filter((t) => !t.hi
 		delivery: text(".delivery"), status: text(".status"), trouble: text(".trouble") };
 })`
 
-func (b *tab) turns() []turn {
-	b.t.Helper()
-	return eval[[]turn](b, turnsScript)
-}
-
 // awaitTurns waits until the turns are as asked for.
 func (b *tab) awaitTurns(what string, holds func([]turn) bool) []turn {
 	b.t.Helper()

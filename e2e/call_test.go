@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -57,7 +58,9 @@ func callRefusedThenUp(w *world) {
 		if err := server.Close(); err != nil {
 			w.t.Error(err)
 		}
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			w.t.Error(err)
+		}
 	})
 	end := a.awaitEnd(task.ID)
 	if end.Status != "completed" || end.Budget.Calls.Used < 2 || len(w.model.asked("q")) != 1 {

@@ -132,12 +132,6 @@ func (f *follower) take(e sse.Event) error {
 	return nil
 }
 
-func (f *follower) soFar() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.text
-}
-
 // verdict says what was wrong with the stream of a task that ended as given.
 func (f *follower) verdict(end taskJSON) error {
 	select {

@@ -26,7 +26,7 @@ func TestAHostClockThatStepsLosesNothing(t *testing.T) {
 			bubbleWith(t, o, func(t *testing.T, h *house) {
 				k := &kind{Name: "slow", Policy: onereply.Policy{MaxElapsed: 24 * time.Hour, MaxAttempts: 9, MaxCalls: 9}}
 				k.Work = func(ctx context.Context, a onereply.Attempt, in ask) (answer, error) {
-					return answer{Text: in.Text}, a.Call(ctx, func(ctx context.Context, _ onereply.Call) error {
+					return answer(in), a.Call(ctx, func(ctx context.Context, _ onereply.Call) error {
 						select {
 						case <-time.After(time.Minute):
 							return nil

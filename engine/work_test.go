@@ -80,7 +80,7 @@ func failing(policy onereply.Policy, ends ...error) (*kind, *atomic.Int32) {
 			}
 			return nil
 		})
-		return answer{Text: in.Text}, err
+		return answer(in), err
 	}
 	return k, &sent
 }

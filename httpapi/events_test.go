@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -53,7 +54,7 @@ func (w *world) follow(task, last string) *reader {
 func (r *reader) next() (e sse.Event, more bool) {
 	r.t.Helper()
 	e, err := r.in.Next()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return e, false
 	}
 	if err != nil {

@@ -270,7 +270,7 @@ func (h *handler) recoverPanic(w *answer, r *http.Request) {
 	if v == nil {
 		return
 	}
-	if v == http.ErrAbortHandler {
+	if v == http.ErrAbortHandler { //nolint:errorlint // a recovered value, which net/http compares just so
 		panic(v)
 	}
 	begun := w.begun

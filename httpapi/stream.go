@@ -190,7 +190,7 @@ func (s *liveStream) pass(event engine.StreamEvent, err error) (more bool, _ err
 	case errors.Is(err, io.EOF):
 		return false, nil
 	case s.ctx.Err() != nil, errors.Is(err, onereply.ErrClosed):
-		return false, nil // the client left, or the server is shutting down: the reader resumes elsewhere
+		return false, nil //nolint:nilerr // the client left, or the server is shutting down: the reader resumes elsewhere
 	default:
 		return false, fmt.Errorf("streaming: %w", err)
 	}

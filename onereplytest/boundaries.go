@@ -38,16 +38,16 @@ type Snapshot struct {
 }
 
 // Boundaries runs every boundary as a subtest, each in a fresh [World] for which
-// make builds the program under test: its tables, its kind, the way to its rows.
-// Boundaries run in parallel, so what make builds must not be shared between
+// build builds the program under test: its tables, its kind, the way to its rows.
+// Boundaries run in parallel, so what build makes must not be shared between
 // them. A boundary in the middle of a call is skipped for a kind that makes none.
-func Boundaries(t *testing.T, make func(t *testing.T, w *World) Case) {
+func Boundaries(t *testing.T, build func(t *testing.T, w *World) Case) {
 	t.Helper()
 	for _, b := range boundaries {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			Run(t, func(t *testing.T, w *World) {
-				r := &trial{World: w, t: t, name: b.name, c: make(t, w), created: map[onereply.TaskID]bool{}}
+				r := &trial{World: w, t: t, name: b.name, c: build(t, w), created: map[onereply.TaskID]bool{}}
 				if len(r.c.EndedOn) == 0 {
 					r.c.EndedOn = []onereply.Status{onereply.StatusCompleted}
 				}

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +46,7 @@ func main() {
 }
 
 // run submits a text under a key, waits for the response and prints it.
-func run(ctx context.Context, out io.Writer, file, key, text string) error {
+func run(ctx context.Context, out io.Writer, file, key, text string) (err error) {
 	db, err := open(ctx, file)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func run(ctx context.Context, out io.Writer, file, key, text string) error {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() { ended <- eng.Run(running) }()
-	defer func() { stop(); <-ended }()
+	defer func() { stop(); err = errors.Join(err, <-ended) }()
 
 	sub, err := shouts.Submission("me", key, text)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestReader(t *testing.T) {
 				var got []Event
 				for {
 					e, err := r.Next()
-					if err == io.EOF {
+					if errors.Is(err, io.EOF) {
 						break
 					}
 					if err != nil {
@@ -123,7 +123,7 @@ func FuzzWhatIsWrittenIsRead(f *testing.F) {
 		if lossy := strings.ToValidUTF8(data, "\ufffd") != data; !lossy && got.Data != want {
 			t.Errorf("data %q, want %q", got.Data, want)
 		}
-		if _, err := r.Next(); err != io.EOF {
+		if _, err := r.Next(); !errors.Is(err, io.EOF) {
 			t.Errorf("a second event: %v", err)
 		}
 	})
@@ -137,7 +137,7 @@ func FuzzReaderEndsOnAnyBytes(f *testing.F) {
 		r := NewReader(strings.NewReader(in), 256)
 		for range len(in) + 1 {
 			e, err := r.Next()
-			if err == io.EOF || errors.Is(err, ErrTooLong) {
+			if errors.Is(err, io.EOF) || errors.Is(err, ErrTooLong) {
 				return
 			}
 			if err != nil {

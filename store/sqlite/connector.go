@@ -306,7 +306,7 @@ func (c *conn) run(ctx context.Context, st *statement, args []driver.NamedValue,
 func scanAll(rows driver.Rows, scan func(row) error) (n int64, err error) {
 	dest := make(row, len(rows.Columns()))
 	for {
-		if err := rows.Next(dest); err == io.EOF {
+		if err := rows.Next(dest); errors.Is(err, io.EOF) {
 			return n, nil
 		} else if err != nil {
 			return n, err

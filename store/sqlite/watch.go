@@ -118,7 +118,7 @@ func (s *Store) look(ctx context.Context, version *sql.Stmt, wake, closed <-chan
 // ended is nil where the watch was ended by its caller.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // its caller knows that it ended
 	}
 	return fault("watch", err)
 }

@@ -84,7 +84,7 @@ func callSurvives(e *Env) {
 	e.done(fail(a.Guard))
 	got := e.command(store.Command{Op: store.Resume, Scope: scope, Task: t.ID, Attempts: 1, Calls: 2, KeyRetention: keep})
 	same(e, "after a resume", got.Task.Budget.Calls, onereply.Bound{Used: 3, Max: 5})
-	a = e.claim(t.ID)
+	e.claim(t.ID)
 	e.Advance(lease)
 	e.command(store.Command{Op: store.Cancel, Scope: scope, Task: t.ID})
 	same(e, "at the end", e.whole(t.ID).Budget.Calls, onereply.Bound{Used: 3, Max: 5})

@@ -66,7 +66,7 @@ func txRollback(e *Env) {
 		}
 		return errOwn
 	}
-	if err := e.Store.InTx(e.ctx, submitAndFail); err != errOwn {
+	if err := e.Store.InTx(e.ctx, submitAndFail); err != errOwn { //nolint:errorlint // as it is, not wrapped
 		e.Errorf("InTx returned %v, want the function's error as it is", err)
 	}
 	same(e, "rows", e.rows(), 0)
@@ -80,7 +80,7 @@ func txRollback(e *Env) {
 		}
 		return errOwn
 	})
-	same(e, "error of a failing hook", err == errOwn, true)
+	same(e, "error of a failing hook", err == errOwn, true) //nolint:errorlint // as it is, not wrapped
 	same(e, "the task after a failing hook", e.whole(s.ID), before)
 	e.done(accept(a.Guard, `{}`))
 }
@@ -103,7 +103,7 @@ func txNeighbours(e *Env) {
 		})
 	})
 	for i, err := range errs {
-		if want := i%2 == 1; (err == errOwn) != want || (err != nil) != want {
+		if want := i%2 == 1; (err == errOwn) != want || (err != nil) != want { //nolint:errorlint // as it is, not wrapped
 			e.Errorf("transaction %d: %v", i, err)
 		}
 	}

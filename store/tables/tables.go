@@ -75,7 +75,7 @@ func (s standard) Exec(ctx context.Context, text string, args ...any) (int64, er
 }
 
 func (s standard) Query(ctx context.Context, text string, args ...any) (Rows, error) {
-	return s.q.QueryContext(ctx, text, args...)
+	return s.q.QueryContext(ctx, text, args...) //nolint:rowserrcheck // handed to the caller, who checks
 }
 
 //go:embed sql/*/*.sql
