@@ -129,6 +129,21 @@ func (p *process) kill() {
 	<-p.done
 }
 
+// freeze stops the process in its tracks and returns when all of it has stopped:
+// the signal alone leaves its threads a moment.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	eventually(p.t, 10*time.Second, p.name+" has stopped", func() bool {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			p.t.Fatalf("waiting until %s has stopped: %v", p.name, err)
+		}
+		return pid == p.cmd.Process.Pid && status.Stopped()
+	})
+}
+
 // thaw lets a frozen process go on as if nothing had happened.
 func (p *process) thaw() { p.t.Helper(); p.signal(syscall.SIGCONT) }
 

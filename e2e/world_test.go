@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -350,7 +349,7 @@ func (w *world) awaitLocked() {
 func (w *world) freezeInCall(p *process) {
 	w.t.Helper()
 	eventually(w.t, 10*time.Second, p.name+" is frozen outside a transaction", func() bool {
-		p.signal(syscall.SIGSTOP)
+		p.freeze()
 		if !w.locked() {
 			return true
 		}
