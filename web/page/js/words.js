@@ -96,8 +96,9 @@ function notSent(why) {
   return why?.status ? "The service did not take it." : "The service could not be reached.";
 }
 
-/** Milliseconds in words: "0.4 s", "12 s", "3 min", "2 h". */
+/** Milliseconds in words: "40 ms", "1.4 s", "12 s", "3 min", "2 h". */
 export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
   if (ms < 100_000) return `${Math.round(ms / 1000)} s`;
   if (ms < 5_400_000) return `${Math.round(ms / 60_000)} min`;
