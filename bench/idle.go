@@ -34,7 +34,7 @@ func idle(ctx context.Context, l *lab, runs int) ([]figure, error) {
 
 func idleOnce(ctx context.Context, l *lab, cpu, wrote, grew, resident *figure) error {
 	file := l.file()
-	p, err := l.serve(ctx, file)
+	p, err := l.serve(ctx, file, "--demo-delay", "0s")
 	if err != nil {
 		return err
 	}
@@ -42,10 +42,14 @@ func idleOnce(ctx context.Context, l *lab, cpu, wrote, grew, resident *figure) e
 	if err != nil {
 		return err
 	}
-	if _, err := p.send(ctx, c, "k", "hello"); err != nil {
+	t, err := p.send(ctx, c, "k", "hello")
+	if err != nil {
 		return err
 	}
-	rest(ctx, 5*time.Second) // the reply ends, and its key is swept past
+	if err := p.get(ctx, "/v1/tasks/"+t.ID+"?wait=30s", &t); err != nil || t.Status != "completed" {
+		return fmt.Errorf("the reply is %s: %w", t.Status, err)
+	}
+	rest(ctx, 3*time.Second)
 	before, err := usage(p.cmd.Process.Pid)
 	if err != nil {
 		return err
