@@ -178,7 +178,8 @@ const (
 	CloseCall
 	// Checkpoint saves Operation on the open call.
 	Checkpoint
-	// DraftText appends Text as the chunk Seq of this version.
+	// DraftText appends Text as the chunk Seq of this version. The text holds no
+	// NUL, which not every database can keep; the engine takes it out.
 	DraftText
 	// Progress replaces the state that a takeover reads.
 	Progress

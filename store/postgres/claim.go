@@ -13,6 +13,9 @@ import (
 
 // Claim implements store.Writer, in one statement and one round trip.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (claimed store.Claimed, err error) {
+	if err := s.outside(ctx, "Claim"); err != nil {
+		return claimed, err
+	}
 	if c.Limit < 1 || c.Lease < time.Millisecond || c.NewAttempt == nil {
 		return claimed, fmt.Errorf("%w: a claim needs a limit, a lease of at least 1ms and attempt ids", onereply.ErrInvalid)
 	}
@@ -33,16 +36,15 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (claimed store.Claimed
 		}
 		return err
 	}
-	for range attempts {
+	err = s.alone(ctx, func(r runner) error {
 		claimed = store.Claimed{}
 		if len(wanted) > 0 {
-			err = s.do(ctx, s.db, "claim_ids", take, fresh, c.Worker, interval(c.Lease), kinds, ids(wanted))
-		} else {
-			err = s.do(ctx, s.db, "claim", take, fresh, c.Worker, interval(c.Lease), kinds)
+			return s.do(ctx, r, "claim_ids", take, fresh, c.Worker, c.Lease, kinds, ids(wanted))
 		}
-		if !mayRetry(err) {
-			break
-		}
+		return s.do(ctx, r, "claim", take, fresh, c.Worker, c.Lease, kinds)
+	})
+	if len(claimed.Assignments) > 0 {
+		s.announce(ctx, true)
 	}
 	if err != nil {
 		return store.Claimed{}, fault("claim", err)

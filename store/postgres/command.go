@@ -139,7 +139,7 @@ func (s *Store) resume(ctx context.Context, t *Tx, e store.Command, now time.Tim
 		}
 		v.Verdict, v.Task = store.Done, r.task()
 		return nil
-	}, string(e.Task), int32(e.Attempts), int32(e.Calls), orNull(e.Deadline), interval(e.KeyRetention))
+	}, string(e.Task), int32(e.Attempts), int32(e.Calls), orNull(e.Deadline), e.KeyRetention)
 	if err != nil {
 		return err
 	}

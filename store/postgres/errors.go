@@ -33,9 +33,12 @@ func mayRetry(err error) bool {
 	return ok && (code == "40P01" || code == "40001")
 }
 
-// hints say, by SQLSTATE or its class, what an operator may do where the server
+// lockNotAvailable is what the server says after lock_timeout.
+const lockNotAvailable = "55P03"
+
+// advice says, by SQLSTATE or its class, what an operator may do where the server
 // cannot be used now.
-var hints = map[string]string{
+var advice = map[string]string{
 	"08":    "the connection broke; the server may be restarting",
 	"57P01": "the server is shutting down or ended this connection",
 	"57P02": "the server is recovering from a crash",
@@ -53,10 +56,10 @@ func unavailability(err error) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if hint, ok := hints[code]; ok {
+	if hint, ok := advice[code]; ok {
 		return hint, true
 	}
-	hint, ok := hints[code[:2]]
+	hint, ok := advice[code[:2]]
 	return hint, ok
 }
 
@@ -69,6 +72,8 @@ func fault(op string, err error) error {
 		return nil
 	case errors.As(err, &known), errors.Is(err, onereply.ErrInvalid), errors.Is(err, onereply.ErrUnavailable), errors.Is(err, onereply.ErrClosed):
 		return err
+	case isBadValue(err):
+		return &onereply.Error{Op: op, Err: fmt.Errorf("%w: %w", onereply.ErrInvalid, err)}
 	case mayRetry(err):
 		return &onereply.Error{Op: op, Err: err, Hint: "retry your transaction"}
 	}
@@ -81,12 +86,11 @@ func fault(op string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "closed pool") {
+	if isClosed(err) {
 		return &onereply.Error{Op: op, Err: fmt.Errorf("%w: %w", onereply.ErrClosed, err)}
 	}
-	var connect *pgconn.ConnectError
 	var lost interface{ SafeToRetry() bool }
-	if errors.As(err, &connect) || errors.As(err, &lost) || isNetwork(err) {
+	if refusedToConnect(err) || errors.As(err, &lost) || isNetwork(err) {
 		return unavailable(op, err, "the server cannot be reached; check the address and that it runs")
 	}
 	return &onereply.Error{Op: op, Err: err}
@@ -102,24 +106,6 @@ func begun(err error) error {
 		return err
 	}
 	return unavailable("begin", err, "the server cannot be reached, or every connection of the pool is in use")
-}
-
-// committed tells a commit that certainly did not happen from one that may have
-// (P11): only the server's own refusal is certain.
-func committed(ctx context.Context, err error) error {
-	switch code, spoke := state(err); {
-	case err == nil:
-		return nil
-	case errors.Is(err, pgx.ErrTxCommitRollback):
-		return err
-	case spoke && !strings.HasPrefix(code, "57P") && !strings.HasPrefix(code, "08"):
-		return err
-	}
-	return &onereply.Error{
-		Op:   "commit",
-		Err:  fmt.Errorf("%w: %w: %w", onereply.ErrCommitUnknown, onereply.ErrUnavailable, errors.Join(err, ctx.Err())),
-		Hint: "read the task before doing anything again",
-	}
 }
 
 // rolledBack drops what says only that there is nothing left to roll back.
@@ -139,4 +125,27 @@ func isNetwork(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "conn closed") || errors.Is(err, sqldriver.ErrBadConn)
+}
+
+// isClosed reports whether the pool was closed.
+func isClosed(err error) bool {
+	return errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "closed pool") || strings.Contains(err.Error(), "database is closed")
+}
+
+// refusedToConnect reports whether no connection could be made.
+func refusedToConnect(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect)
+}
+
+// isBadValue reports whether the server refused a value: text that no column of
+// text can hold, a number out of range, or the id of a task that is there
+// already.
+func isBadValue(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return false
+	}
+	taken := e.Code == "23505" && (e.ConstraintName == "tasks_pkey" || e.ConstraintName == "inputs_pkey")
+	return taken || strings.HasPrefix(e.Code, "22")
 }

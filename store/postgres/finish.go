@@ -98,7 +98,7 @@ func endingOf(name string, op store.EndingOp, entries []store.Ending, guards []o
 			case store.Fail:
 				columns = append(columns, string(e.Reason))
 			case store.Retry:
-				columns = append(columns, interval(e.Delay))
+				columns = append(columns, e.Delay)
 			}
 			return append(columns, string(e.Outcome), e.Failure != nil, f.Code, f.Message)
 		})...)

@@ -60,9 +60,15 @@ func MigrationSQL(schema string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS %s;\n", schema)
+	text, err := loadStatements(schema)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, "%s;\n\n%s;\n", strings.TrimSpace(text["migrations_schema"]), strings.TrimSpace(text["migrations_table"]))
+	record := strings.TrimSpace(text["migrations_add"])
 	for _, m := range migrations {
-		fmt.Fprintf(&b, "-- %s\n%s\n", m.Name, strings.TrimSpace(m.SQL))
+		row := strings.NewReplacer("$1", strconv.Itoa(m.Version), "$2", "'"+m.Name+"'").Replace(record)
+		fmt.Fprintf(&b, "\n-- %s\n%s\n\n%s;\n", m.Name, strings.TrimSpace(m.SQL), row)
 	}
 	return b.String(), nil
 }
@@ -114,7 +120,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 			more, err = s.migrateNext(ctx, t)
 			return err
 		})
-		if code, _ := state(err); code == "55P03" && ctx.Err() == nil {
+		if code, _ := state(err); code == lockNotAvailable && ctx.Err() == nil {
 			continue // somebody is using a table; let them, and try again
 		}
 		if err != nil || !more {

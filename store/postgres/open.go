@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"log/slog"
@@ -22,9 +23,13 @@ type Options struct {
 	// transaction holds; default 2 seconds. It keeps a twin inside somebody's long
 	// SubmitTx from holding everyone.
 	LockTimeout time.Duration
+	// Listen says where Watch listens for the commits of other processes. Empty: on
+	// a connection of the pool. A connection string: there, for a pool that goes
+	// through a pooler which does not keep sessions. [ListenOff]: nowhere.
+	Listen string
 	// Logger gets what no caller can be told; default slog.Default().
 	Logger *slog.Logger
-	// Faults, for tests, are called around every commit of InTx.
+	// Faults, for tests, are called around every commit.
 	Faults *Faults
 }
 
@@ -36,14 +41,16 @@ type Faults struct {
 }
 
 // Store is a store on a PostgreSQL database. It is safe for concurrent use. The
-// pool is the caller's: close it when the engine has stopped.
+// pool is the caller's. When the engine has stopped, close the store and then the
+// pool.
 type Store struct {
 	db         database
-	pool       *pgxpool.Pool // nil over database/sql: then Watch polls nothing
 	o          Options
 	text       map[string]string
 	migrations []Migration
 	settings   string // of shared transactions, after BEGIN
+	name       string // of this process, in its hints
+	hints      hints
 }
 
 var _ store.Store = (*Store)(nil)
@@ -53,11 +60,7 @@ var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,50}$`)
 // New makes a store on a pool of the caller's. It does not connect; see
 // [Store.Migrate] and [Store.Check]. Hooks get a pgx.Tx through [Unwrap].
 func New(pool *pgxpool.Pool, o Options) (*Store, error) {
-	s, err := newStore(pgxPool{pgxRunner{pool}, pool}, o)
-	if err == nil {
-		s.pool = pool
-	}
-	return s, err
+	return newStore(pgxPool{pgxRunner{pool}, pool}, o)
 }
 
 // NewSQL makes a store on a database/sql handle that was opened with pgx's
@@ -87,10 +90,12 @@ func newStore(db database, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{
-		db: db, o: o, text: text, migrations: migrations,
+	s := &Store{
+		db: db, o: o, text: text, migrations: migrations, name: rand.Text(),
 		settings: fmt.Sprintf("; set local lock_timeout = %d", o.LockTimeout.Milliseconds()),
-	}, nil
+	}
+	s.hints.quit = make(chan struct{})
+	return s, nil
 }
 
 // Check reports what would break a promise: a schema that is not this program's,
@@ -120,35 +125,6 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// attempts is how often a transaction that the server asks to repeat is run.
-const attempts = 4
-
-// InTx implements store.Writer. A transaction that met a deadlock is run again
-// as a whole, so f may be called more than once.
-func (s *Store) InTx(ctx context.Context, f func(context.Context, onereply.Tx) error) error {
-	var err error
-	for range attempts {
-		err = s.db.inTx(ctx, s.settings, func(tx *Tx) error {
-			if err := f(ctx, tx); err != nil {
-				return err
-			}
-			if s.o.Faults != nil && s.o.Faults.BeforeCommit != nil {
-				return s.o.Faults.BeforeCommit()
-			}
-			return nil
-		})
-		if !mayRetry(err) {
-			break
-		}
-	}
-	if err == nil && s.o.Faults != nil && s.o.Faults.AfterCommit != nil {
-		if lost := s.o.Faults.AfterCommit(); lost != nil {
-			return committed(ctx, lost)
-		}
-	}
-	return fault("transaction", err)
 }
 
 // of returns our form of a transaction, whoever made it.

@@ -15,15 +15,15 @@ func (s *Store) Purge(ctx context.Context, p store.Purge) (purged store.Purged, 
 		return purged, fmt.Errorf("%w: a purge needs a limit", onereply.ErrInvalid)
 	}
 	var keys, tasks bool
-	err = s.do(ctx, s.db, "purge_find", func(scan func(...any) error) error { return scan(&keys, &tasks) }, interval(p.TaskRetention))
+	err = s.do(ctx, s.db, "purge_find", func(scan func(...any) error) error { return scan(&keys, &tasks) }, p.TaskRetention)
 	if err != nil || !keys && !tasks {
 		return purged, fault("purge", err)
 	}
-	err = s.db.inTx(ctx, s.settings, func(t *Tx) error {
+	err = s.transact(ctx, s.settings, func(t *Tx) error {
 		if err := s.do(ctx, t, "purge_keys", func(scan func(...any) error) error { return scan(&purged.Keys) }, p.Limit); err != nil {
 			return err
 		}
-		return s.do(ctx, t, "purge_tasks", func(scan func(...any) error) error { return scan(&purged.Tasks) }, interval(p.TaskRetention), p.Limit)
+		return s.do(ctx, t, "purge_tasks", func(scan func(...any) error) error { return scan(&purged.Tasks) }, p.TaskRetention, p.Limit)
 	})
 	if err != nil {
 		return store.Purged{}, fault("purge", err)

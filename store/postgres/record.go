@@ -3,7 +3,10 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/onereply/onereply"
@@ -12,23 +15,24 @@ import (
 
 // Record implements store.Writer. Entries of one operation share a statement; a
 // single operation without anything refused or busy is one round trip.
-func (s *Store) Record(ctx context.Context, entries []store.Record) (verdicts []store.Verdict, err error) {
-	if len(entries) == 0 {
-		return nil, nil
+func (s *Store) Record(ctx context.Context, entries []store.Record) ([]store.Verdict, error) {
+	if err := s.outside(ctx, "Record"); err != nil || len(entries) == 0 {
+		return nil, err
 	}
 	guards := make([]onereply.Guard, len(entries))
+	all := make([]int, len(entries))
+	drafts := false
 	for i, e := range entries {
-		guards[i] = e.Guard
+		guards[i], all[i] = e.Guard, i
+		drafts = drafts || e.Op == store.DraftText
 		if e.Op < store.Renew || e.Op > store.Late {
 			return nil, fmt.Errorf("%w: record op %d", onereply.ErrInvalid, e.Op)
 		}
 	}
-	for range attempts {
-		verdicts = make([]store.Verdict, len(entries))
-		err = s.record(ctx, entries, guards, verdicts)
-		if !mayRetry(err) {
-			break
-		}
+	verdicts := make([]store.Verdict, len(entries))
+	err := s.record(ctx, entries, guards, all, verdicts)
+	if drafts {
+		s.announce(ctx, false)
 	}
 	if err != nil {
 		return nil, fault("record", err)
@@ -36,43 +40,60 @@ func (s *Store) Record(ctx context.Context, entries []store.Record) (verdicts []
 	return verdicts, nil
 }
 
-func (s *Store) record(ctx context.Context, entries []store.Record, guards []onereply.Guard, verdicts []store.Verdict) error {
-	all := make([]int, len(entries))
-	for i := range entries {
-		all[i] = i
+func (s *Store) record(ctx context.Context, entries []store.Record, guards []onereply.Guard, all []int, verdicts []store.Verdict) error {
+	st, same := s.sameOp(entries, guards)
+	if !same || len(waves(guards, all)) > 1 {
+		return s.transact(ctx, s.settings, func(t *Tx) error {
+			for _, wave := range waves(guards, all) {
+				if err := s.recordWave(ctx, t, entries, guards, wave, verdicts); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	rest := all
-	if st, ok := s.sameOp(entries, guards); ok && len(waves(guards, all)) == 1 {
-		// The common case: one statement, a transaction by itself.
-		o, err := s.run(ctx, s.db, st, guards, all)
-		if err != nil {
+	// The common case: one statement, a transaction by itself.
+	var o outcome
+	err := s.alone(ctx, func(r runner) (err error) {
+		if o, err = s.run(ctx, r, st, guards, all); err != nil {
 			return err
 		}
-		take(entries, verdicts, o.done)
-		rest = append(o.refused, o.busy...)
-		if len(o.busy) == 0 {
-			return s.recordRefused(ctx, s.db, entries, guards, o.refused, verdicts)
-		}
-	}
-	return s.db.inTx(ctx, s.settings+s.relaxed(entries), func(t *Tx) error {
-		for _, wave := range waves(guards, rest) {
-			if err := s.recordWave(ctx, t, entries, guards, wave, verdicts); err != nil {
-				return err
-			}
-		}
-		return nil
+		return checkpointed(entries, o.done)
 	})
+	if err != nil {
+		return err
+	}
+	take(entries, verdicts, o.done)
+	if len(o.refused) > 0 {
+		err = s.alone(ctx, func(r runner) error { return s.recordRefused(ctx, r, entries, guards, o.refused, verdicts) })
+	}
+	// Each busy row is waited for in a transaction of its own, so that it holds
+	// nobody else, and its failure leaves the others as they are.
+	for _, i := range o.busy {
+		err = errors.Join(err, s.recordBusy(ctx, entries, guards, i, verdicts))
+	}
+	return err
 }
 
-// relaxed lets a transaction with nothing but drafts commit without waiting for
-// the disk: losing draft text loses no promise.
-func (s *Store) relaxed(entries []store.Record) string {
-	for _, e := range entries {
-		if e.Op != store.DraftText {
-			return ""
-		}
+// recordBusy carries out one entry whose row somebody else has locked. A renewal
+// that cannot be made now says how long the lease is good for as it stands: the
+// next one comes in time.
+func (s *Store) recordBusy(ctx context.Context, entries []store.Record, guards []onereply.Guard, i int, verdicts []store.Verdict) error {
+	err := s.transact(ctx, s.settings, func(t *Tx) error {
+		return s.recordWave(ctx, t, entries, guards, []int{i}, verdicts)
+	})
+	if code, _ := state(err); code != lockNotAvailable || entries[i].Op != store.Renew {
+		return err
 	}
-	return "; set local synchronous_commit = off"
+	g := guards[i]
+	return s.do(ctx, s.db, "lease_left", func(scan func(...any) error) error {
+		var left interval
+		if e := scan(&left); e != nil {
+			return e
+		}
+		verdicts[i], err = store.Verdict{LeaseFor: time.Duration(left)}, nil
+		return nil
+	}, string(g.Task), g.Version, string(g.Attempt))
 }
 
 // sameOp returns the statement where all entries are of one operation.
@@ -110,7 +131,7 @@ func (s *Store) recordWave(ctx context.Context, t *Tx, entries []store.Record, g
 		if err != nil {
 			return err
 		}
-		if err := checkpointed(op, entries, o.done); err != nil {
+		if err := checkpointed(entries, o.done); err != nil {
 			return err
 		}
 		take(entries, verdicts, o.done)
@@ -145,10 +166,7 @@ func take(entries []store.Record, verdicts []store.Verdict, done map[int]*writte
 
 // checkpointed refuses a checkpoint within a good assignment that has no open
 // call: there is nothing to save it on, which is the caller's mistake.
-func checkpointed(op store.RecordOp, entries []store.Record, done map[int]*written) error {
-	if op != store.Checkpoint {
-		return nil
-	}
+func checkpointed(entries []store.Record, done map[int]*written) error {
 	for i, w := range done {
 		if saved, ok := w.extra.(bool); ok && !saved {
 			return fmt.Errorf("%w: checkpoint of %s without an open call", onereply.ErrInvalid, entries[i].Guard)
@@ -168,7 +186,7 @@ func statementOf(op store.RecordOp, entries []store.Record, guards []onereply.Gu
 	}
 	switch op {
 	case store.Renew:
-		return guarded{"renew", with(func(e store.Record, _ bool) []any { return []any{interval(e.Lease)} }), scanRenew}
+		return guarded{"renew", with(func(e store.Record, _ bool) []any { return []any{e.Lease} }), scanRenew}
 	case store.CountCall:
 		return guarded{"count", with(func(store.Record, bool) []any { return nil }), scanCount}
 	case store.CloseCall:
@@ -176,7 +194,9 @@ func statementOf(op store.RecordOp, entries []store.Record, guards []onereply.Gu
 	case store.Checkpoint:
 		return guarded{"checkpoint", with(func(e store.Record, _ bool) []any { return []any{e.Operation} }), scanCheckpoint}
 	case store.DraftText:
-		return guarded{"draft", with(func(e store.Record, _ bool) []any { return []any{e.Seq, e.Text} }), scanPlain}
+		text := with(func(e store.Record, _ bool) []any { return []any{e.Seq, e.Text} })
+		relaxed := !slices.ContainsFunc(entries, func(e store.Record) bool { return e.Op != store.DraftText })
+		return guarded{"draft", func(chosen []int) []any { return append(text(chosen), relaxed) }, scanDraft}
 	default:
 		return guarded{"progress", with(func(e store.Record, _ bool) []any { return []any{stateOf(e.State)} }), scanPlain}
 	}
@@ -215,19 +235,25 @@ func columnsOf[E any](entries []E, chosen []int, more func(e E, first bool) []an
 func grow(array, v any) any {
 	switch v := v.(type) {
 	case string:
-		return appendTo(array, v)
+		return appendTo(array, storable(v))
 	case int32:
 		return appendTo(array, v)
 	case int64:
 		return appendTo(array, v)
 	case bool:
 		return appendTo(array, v)
-	case interval:
+	case time.Duration:
 		return appendTo(array, v)
 	case []byte:
 		return appendTo(array, v)
 	}
 	panic(fmt.Sprintf("postgres: no array of %T", v))
+}
+
+// storable is text as PostgreSQL keeps it: what comes from providers may hold a
+// NUL or bytes that are no UTF-8, and must not make an ending impossible.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
 func appendTo[T any](array any, v T) []T {
@@ -236,6 +262,11 @@ func appendTo[T any](array any, v T) []T {
 }
 
 func scanPlain(scan func(...any) error) (onereply.TaskID, *written, error) { return scanGuard(scan) }
+
+func scanDraft(scan func(...any) error) (onereply.TaskID, *written, error) {
+	var setting sql.NullString
+	return scanGuard(scan, &setting)
+}
 
 func scanRenew(scan func(...any) error) (onereply.TaskID, *written, error) {
 	var d interval

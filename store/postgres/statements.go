@@ -29,6 +29,7 @@ func loadStatements(schema string) (map[string]string, error) {
 	return text, nil
 }
 
+// inSchema puts the schema's name where the files write their own word for it.
 func inSchema(text, schema string) string {
-	return strings.ReplaceAll(text, "onereply.", schema+".")
+	return strings.NewReplacer("onereply.", schema+".", "EXISTS onereply", "EXISTS "+schema).Replace(text)
 }

@@ -70,18 +70,18 @@ func (s *Store) submitKeys(ctx context.Context, t *Tx, entries []store.Submissio
 	var a struct {
 		scope, action, key, id, kind, input, onUnknown, acceptance []string
 		fingerprint                                                [][]byte
-		answer                                                     []sql.NullString
-		retention, delay, elapsed                                  []interval
-		deadline                                                   []sql.NullTime
+		answer                                                     []*string
+		retention, delay, elapsed                                  []time.Duration
+		deadline                                                   []*time.Time
 		attempts, calls                                            []int32
 	}
 	for _, i := range open {
 		e := entries[i]
 		a.scope, a.action, a.key = append(a.scope, e.Scope), append(a.action, e.Action), append(a.key, e.Key)
-		a.fingerprint, a.retention = append(a.fingerprint, e.Fingerprint), append(a.retention, interval(e.KeyRetention))
-		a.answer = append(a.answer, sql.NullString{String: string(e.Answer), Valid: e.Answer != nil})
+		a.fingerprint, a.retention = append(a.fingerprint, e.Fingerprint), append(a.retention, e.KeyRetention)
+		a.answer = append(a.answer, textOrNull(e.Answer))
 		a.id, a.kind, a.input = append(a.id, string(e.ID)), append(a.kind, e.Kind), append(a.input, string(e.Input))
-		a.delay, a.elapsed = append(a.delay, interval(e.Delay)), append(a.elapsed, interval(e.Elapsed))
+		a.delay, a.elapsed = append(a.delay, e.Delay), append(a.elapsed, e.Elapsed)
 		a.deadline = append(a.deadline, orNull(e.Deadline))
 		a.onUnknown, a.acceptance = append(a.onUnknown, string(e.Rules.OnUnknown)), append(a.acceptance, string(e.Rules.Acceptance))
 		a.attempts, a.calls = append(a.attempts, int32(e.Attempts)), append(a.calls, int32(e.Calls))
@@ -98,6 +98,14 @@ func (s *Store) submitKeys(ctx context.Context, t *Tx, entries []store.Submissio
 	}, a.scope, a.action, a.key, a.fingerprint, a.retention, a.answer, a.id, a.kind, a.input, a.delay, a.deadline,
 		a.onUnknown, a.acceptance, a.attempts, a.calls, a.elapsed)
 	return won, err
+}
+
+func textOrNull(raw []byte) *string {
+	if raw == nil {
+		return nil
+	}
+	text := string(raw)
+	return &text
 }
 
 // created is the task of a winner, as the statement wrote it.
@@ -186,7 +194,7 @@ func (s *Store) events(ctx context.Context, r runner, all []event) error {
 	}
 	var tasks, kinds, attempts, workers, codes, details []string
 	var versions []int64
-	var at []sql.NullTime
+	var at []*time.Time
 	seen := make(map[event]bool, len(all))
 	for _, e := range all {
 		if seen[e] {

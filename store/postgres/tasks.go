@@ -62,7 +62,12 @@ func failure(code, message string) *onereply.Failure {
 }
 
 // orNull is a time, or null for none.
-func orNull(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: !t.IsZero()} }
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
 
 // Tasks implements store.Reader.
 func (s *Store) Tasks(ctx context.Context, q store.Query) (tasks []onereply.Task, err error) {
@@ -78,7 +83,11 @@ func (s *Store) Tasks(ctx context.Context, q store.Query) (tasks []onereply.Task
 		err = s.do(ctx, s.db, "task", add, ids(q.IDs))
 		tasks = inOrder(tasks, q.IDs)
 	} else {
-		limit := sql.NullInt64{Int64: int64(q.Limit), Valid: q.Limit > 0} // null: all
+		var limit *int64 // null: all
+		if q.Limit > 0 {
+			n := int64(q.Limit)
+			limit = &n
+		}
 		err = s.do(ctx, s.db, "tasks_page", add, string(q.After), q.Scope, string(q.Status), q.Kind, limit)
 	}
 	if err == nil && q.Whole {

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/onereply/onereply"
 )
@@ -64,6 +66,8 @@ type database interface {
 	runner
 	// inTx runs f in a transaction at READ COMMITTED with the settings given.
 	inTx(ctx context.Context, settings string, f func(*Tx) error) error
+	// session runs f on a connection of its own, which serves nobody afterwards.
+	session(ctx context.Context, f func(*pgx.Conn) error) error
 }
 
 type pgxQueries interface {
@@ -101,14 +105,38 @@ func (p pgxPool) inTx(ctx context.Context, settings string, f func(*Tx) error) (
 	ended := false
 	defer func() {
 		if !ended { // f failed or panicked
-			err = errors.Join(err, rolledBack(tx.Rollback(context.WithoutCancel(ctx))))
+			err = undone(err, tx.Rollback(context.WithoutCancel(ctx)))
 		}
 	}()
 	if err := f(Wrap(tx)); err != nil {
 		return err
 	}
 	ended = true
-	return committed(ctx, tx.Commit(ctx))
+	// A caller that hangs up now must not leave everybody in doubt.
+	calm, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitPatience)
+	defer cancel()
+	return committed(ctx, tx.Commit(calm))
+}
+
+// commitPatience bounds a commit, which its caller's end does not.
+const commitPatience = 30 * time.Second
+
+// undone adds to the cause what went wrong in undoing; where nothing did, the
+// cause stays as it is.
+func undone(cause, err error) error {
+	if err = rolledBack(err); err == nil {
+		return cause
+	}
+	return errors.Join(cause, err)
+}
+
+func (p pgxPool) session(ctx context.Context, f func(*pgx.Conn) error) error {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	owned := conn.Hijack()
+	return errors.Join(f(owned), closing(ctx, owned))
 }
 
 type sqlQueries interface {
@@ -136,15 +164,36 @@ type sqlPool struct {
 	db *sql.DB
 }
 
+func (p sqlPool) session(ctx context.Context, f func(*pgx.Conn) error) (err error) {
+	conn, err := p.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = undone(err, conn.Close()) }()
+	return conn.Raw(func(raw any) error {
+		own, ok := raw.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("%w: the database was opened with the driver of %T, want pgx", onereply.ErrInvalid, raw)
+		}
+		// database/sql drops the connection when it finds it closed.
+		return errors.Join(f(own.Conn()), closing(ctx, own.Conn()))
+	})
+}
+
 func (p sqlPool) inTx(ctx context.Context, settings string, f func(*Tx) error) (err error) {
-	tx, err := p.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// The transaction's end is ours: database/sql would roll back on a goroutine of
+	// its own when ctx ends, and in the middle of a commit.
+	tx, err := p.db.BeginTx(context.WithoutCancel(ctx), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return begun(err)
 	}
 	ended := false
 	defer func() {
 		if !ended {
-			err = errors.Join(err, rolledBack(tx.Rollback()))
+			err = undone(err, tx.Rollback())
 		}
 	}()
 	if settings != "" {

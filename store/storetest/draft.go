@@ -31,8 +31,8 @@ func draftPositions(e *Env) {
 	a := e.running()
 	id := a.Task.ID
 	queued := e.created().ID
-	e.records(draftText(a.Guard, 1, "one "), draftText(a.Guard, 2, "two "), draftText(a.Guard, 3, "thrée\x00"))
-	all := []store.Chunk{{Seq: 1, Text: "one "}, {Seq: 2, Text: "two "}, {Seq: 3, Text: "thrée\x00"}}
+	e.records(draftText(a.Guard, 1, "one "), draftText(a.Guard, 2, "two "), draftText(a.Guard, 3, "thrée"))
+	all := []store.Chunk{{Seq: 1, Text: "one "}, {Seq: 2, Text: "two "}, {Seq: 3, Text: "thrée"}}
 	state := func(chunks []store.Chunk) store.Draft {
 		return store.Draft{Task: id, Found: true, Status: onereply.StatusRunning, Version: 1, Chunks: chunks}
 	}

@@ -50,7 +50,15 @@ type Case struct {
 
 // Run runs the whole suite, each case on a store of its own.
 func Run(t *testing.T, open Harness) {
+	RunSome(t, open, func(Case) bool { return true })
+}
+
+// RunSome runs the cases that are wanted.
+func RunSome(t *testing.T, open Harness, wanted func(Case) bool) {
 	for _, c := range Cases() {
+		if !wanted(c) {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			c.Test(newEnv(t, open))

@@ -21,7 +21,7 @@ var _ chat.Store = (*Chat)(nil)
 
 // NewChat returns the chat's tables in a database whose schema is migrated.
 func NewChat(db Database) (*Chat, error) {
-	sql, err := load(db, "chat")
+	sql, err := load(db, "chat", "conversations", "messages", "regenerations")
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -40,6 +41,8 @@ type Rows interface {
 
 // Database is how the tables reach a store.
 type Database struct {
+	// Schema is where the tables are; empty: where the database looks by itself.
+	Schema string
 	// Read runs queries outside transactions.
 	Read Querier
 	// Unwrap gives the transaction that hooks are passed.
@@ -88,8 +91,10 @@ type statements struct {
 	fault func(op string, err error) error
 }
 
-func load(db Database, feature string) (statements, error) {
+// load reads a feature's statements, with its tables named in their schema.
+func load(db Database, feature string, tables ...string) (statements, error) {
 	s := statements{texts: map[string]string{}, fault: db.Fault}
+	word := regexp.MustCompile(`\b(` + strings.Join(tables, "|") + `)\b`)
 	names, err := fs.Glob(files, "sql/"+feature+"/*.sql")
 	if err != nil {
 		return s, fmt.Errorf("listing statements: %w", err)
@@ -105,7 +110,11 @@ func load(db Database, feature string) (statements, error) {
 				text.WriteString(line)
 			}
 		}
-		s.texts[strings.TrimSuffix(path.Base(name), ".sql")] = strings.TrimSpace(text.String())
+		whole := strings.TrimSpace(text.String())
+		if db.Schema != "" {
+			whole = word.ReplaceAllString(whole, db.Schema+".$1")
+		}
+		s.texts[strings.TrimSuffix(path.Base(name), ".sql")] = whole
 	}
 	return s, nil
 }

@@ -36,7 +36,7 @@ CREATE TABLE onereply.tasks (
 -- rewrites none: running tasks are as few as there are workers.
 CREATE INDEX tasks_due ON onereply.tasks (kind, run_at) WHERE status = 'queued';
 CREATE INDEX tasks_running ON onereply.tasks (kind) WHERE status = 'running';
-CREATE INDEX tasks_ended ON onereply.tasks (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX tasks_ended ON onereply.tasks (ended_at, status) WHERE ended_at IS NOT NULL;
 
 -- A key and what it is bound to (P1). task_id is empty for a keyed request
 -- without a task, which keeps its answer instead.

@@ -7,12 +7,12 @@ WITH f AS MATERIALIZED (
         SELECT q.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
             SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at AS since FROM onereply.tasks t
             WHERE t.status = 'queued' AND t.kind = k.kind AND t.run_at <= statement_timestamp()
-            ORDER BY t.run_at LIMIT cardinality($1::text[]) FOR UPDATE SKIP LOCKED) q
+            ORDER BY t.run_at LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) q
         UNION ALL
         SELECT e.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
             SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, coalesce(t.lease_until, t.created_at) AS since FROM onereply.tasks t
             WHERE t.status = 'running' AND t.kind = k.kind AND (t.lease_until IS NULL OR t.lease_until <= statement_timestamp())
-            ORDER BY t.lease_until LIMIT cardinality($1::text[]) FOR UPDATE SKIP LOCKED) e
+            ORDER BY t.lease_until LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) e
     ) w
 ), n AS MATERIALIZED (
     SELECT f.*, clock_timestamp() AS now, row_number() OVER (ORDER BY f.since, f.id) AS place FROM f

@@ -2,7 +2,7 @@
 -- statement that claims.
 WITH f AS MATERIALIZED (
     SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at AS since FROM onereply.tasks t
-    WHERE t.id = ANY($5::text[]) AND t.kind = ANY($4::text[]) ORDER BY t.id LIMIT cardinality($1::text[]) FOR UPDATE
+    WHERE t.id = ANY($5::text[]) AND t.kind = ANY($4::text[]) ORDER BY t.id LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED
 ), n AS MATERIALIZED (
     SELECT f.*, clock_timestamp() AS now, row_number() OVER (ORDER BY f.since, f.id) AS place FROM f
 ), p AS MATERIALIZED (

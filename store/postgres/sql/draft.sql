@@ -1,10 +1,12 @@
--- P5: the draft grows under the guard; a chunk that is sent again stays one.
+-- P5: the draft grows under the guard; a chunk that is sent again stays one. The
+-- commit of nothing but drafts need not wait for the disk ($6): losing draft text
+-- breaks no promise.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[])
         AS u(id, version, attempt, seq, text)
 ), l AS MATERIALIZED (
     SELECT id, version, attempt, status, lease_until FROM onereply.tasks
-    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+    WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), held AS MATERIALIZED (
@@ -15,4 +17,5 @@ WITH u AS MATERIALIZED (
     SELECT id, version, seq, text FROM held
     ON CONFLICT (task_id, version, seq) DO UPDATE SET text = excluded.text
 )
-SELECT g.id, held.version, held.attempt FROM g LEFT JOIN held ON held.id = g.id
+SELECT g.id, held.version, held.attempt, CASE WHEN $6::boolean THEN set_config('synchronous_commit', 'off', true) END
+FROM g LEFT JOIN held ON held.id = g.id

@@ -1,2 +1,2 @@
 -- Migrations of one schema take turns.
-SELECT pg_advisory_xact_lock(hashtextextended('onereply migrations ' || $1, 0))
+SELECT pg_advisory_xact_lock(hashtextextended('onereply: migrations of schema ' || $1, 0))

@@ -1,2 +1,3 @@
--- One coalesced hint after commits; never inside a submit.
-SELECT pg_notify($1, '')
+-- One coalesced hint after commits, with the name of the process that sends it;
+-- never inside a submit.
+SELECT pg_notify($1, $2)

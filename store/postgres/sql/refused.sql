@@ -13,7 +13,7 @@ WITH u AS MATERIALIZED (
 ), event AS (
     INSERT INTO onereply.events AS e (task_id, type, version, attempt, why, first_at, last_at, count, code, input_tokens, output_tokens)
     SELECT id, 'fenced_out', version, attempt, why, min(now), max(now), count(*), max(class), sum(input_tokens), sum(output_tokens)
-    FROM s WHERE why <> 'cancelled' GROUP BY id, version, attempt, why
+    FROM s WHERE why <> 'cancelled' GROUP BY id, version, attempt, why ORDER BY id, version, attempt, why
     ON CONFLICT (task_id, type, version, attempt, why) DO UPDATE SET last_at = excluded.last_at, count = e.count + excluded.count,
         code = excluded.code, input_tokens = e.input_tokens + excluded.input_tokens, output_tokens = e.output_tokens + excluded.output_tokens
 ), tried AS (

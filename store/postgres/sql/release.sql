@@ -5,7 +5,7 @@ WITH u AS MATERIALIZED (
         AS u(id, version, attempt, closed, class, code, requests, input_tokens, output_tokens, outcome, failed, error_code, error_message)
 ), l AS MATERIALIZED (
     SELECT id, version, attempt, status, lease_until FROM onereply.tasks
-    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+    WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (

@@ -1,16 +1,18 @@
 -- P5: a lease grows only for the current assignment while it is not over, judged
--- by the clock read after the lock; never past the budget's end.
+-- by the clock read after the lock; never past the budget's end. The lease of a
+-- spent task, whose budget is over already, is plain.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::interval[])
         AS u(id, version, attempt, lease)
 ), l AS MATERIALIZED (
     SELECT id, version, attempt, status, lease_until FROM onereply.tasks
-    WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+    WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (
     UPDATE onereply.tasks t
-    SET lease_until = least(g.now + u.lease, t.deadline, t.elapsed_from + t.elapsed_max)
+    SET lease_until = least(g.now + u.lease, CASE WHEN t.deadline > g.now THEN t.deadline END,
+        CASE WHEN t.elapsed_from + t.elapsed_max > g.now THEN t.elapsed_from + t.elapsed_max END)
     FROM g JOIN u ON u.id = g.id
     WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
       AND g.status = 'running' AND g.lease_until > g.now
