@@ -139,6 +139,12 @@ func TestStatusAndSlotGuardOnTheirOwn(t *testing.T) {
 		if v := finish(t, s, store.Ending{Guard: a.Guard, Op: store.Accept, Response: []byte(`{}`)}); v.Refused == nil {
 			t.Error("a full slot was accepted into")
 		}
+		if err := s.Exec(t.Context(), "UPDATE tasks SET acceptance = 'first-valid'"); err != nil {
+			t.Fatal(err)
+		}
+		if v := finish(t, s, store.Ending{Guard: a.Guard, Op: store.Accept, Response: []byte(`{}`)}); v.Refused == nil {
+			t.Error("a full slot was accepted into under first-valid")
+		}
 		if err := s.Exec(t.Context(), "UPDATE responses SET response = '{1}'"); err == nil {
 			t.Error("a response could be changed")
 		}
