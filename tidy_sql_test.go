@@ -112,9 +112,8 @@ func named(t *tree, owner, file string) bool {
 }
 
 // guarded lists the statements that may come late, by file name: each must be
-// there in every store that has statements, and name all four conditions. Guard
-// stands before writes to other tables, such as the end of a call.
-var guarded = []string{"guard", "accept", "fail", "retry", "release", "renew", "count", "checkpoint", "draft", "progress"}
+// there in every store that has statements, and name all four conditions.
+var guarded = []string{"close", "accept", "fail", "retry", "release", "renew", "count", "checkpoint", "draft", "progress"}
 
 // guardExceptions lists the guarded statements that lack a condition by design.
 var guardExceptions = map[string]string{
