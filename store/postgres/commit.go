@@ -73,7 +73,11 @@ func (s *Store) transact(ctx context.Context, settings string, f func(*Tx) error
 // alone runs one statement that is a transaction by itself. Where it may have
 // been carried out although nobody heard so, the error says that (P11).
 func (s *Store) alone(ctx context.Context, f func(runner) error) (err error) {
-	if s.o.Faults != nil && s.o.Faults.BeforeCommit != nil {
+	lax, err := s.readsCommitted(ctx)
+	if err != nil {
+		return err
+	}
+	if !lax || s.o.Faults != nil && s.o.Faults.BeforeCommit != nil {
 		return s.transact(ctx, s.settings, func(tx *Tx) error { return f(tx) })
 	}
 	for range attempts {
@@ -85,6 +89,21 @@ func (s *Store) alone(ctx context.Context, f func(runner) error) (err error) {
 		return committed(ctx, err)
 	}
 	return s.acknowledged(ctx)
+}
+
+// readsCommitted reports whether a statement by itself runs at READ COMMITTED, as
+// every statement here is written for; a database or role may have another
+// default, and then each gets a transaction that says so. It asks once.
+func (s *Store) readsCommitted(ctx context.Context) (bool, error) {
+	if known := s.isolation.Load(); known != nil {
+		return *known == "read committed", nil
+	}
+	var level string
+	if err := s.do(ctx, s.db, "isolation", func(scan func(...any) error) error { return scan(&level) }); err != nil {
+		return false, err
+	}
+	s.isolation.Store(&level)
+	return level == "read committed", nil
 }
 
 // acknowledged is where a test loses the answer to a commit.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -51,6 +52,7 @@ type Store struct {
 	settings   string // of shared transactions, after BEGIN
 	name       string // of this process, in its hints
 	hints      hints
+	isolation  atomic.Pointer[string] // the connections' default; nil: not asked yet
 }
 
 var _ store.Store = (*Store)(nil)

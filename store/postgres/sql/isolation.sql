@@ -1,0 +1,2 @@
+-- The isolation of a statement that is a transaction by itself.
+SELECT current_setting('default_transaction_isolation')
