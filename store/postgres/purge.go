@@ -19,17 +19,17 @@ func (s *Store) Purge(ctx context.Context, p store.Purge) (purged store.Purged, 
 	if p.Limit < 1 {
 		return purged, fmt.Errorf("%w: a purge needs a limit", onereply.ErrInvalid)
 	}
+	var keys, tasks bool
+	err = s.do(ctx, s.db, "purge_find", func(scan func(...any) error) error { return scan(&keys, &tasks) }, p.TaskRetention)
+	if err != nil || !keys && !tasks {
+		return purged, fault("purge", err)
+	}
 	err = s.transact(ctx, s.settings+alongIndexes, func(t *Tx) error {
-		purged = store.Purged{}
-		var keys, tasks bool
-		err := s.do(ctx, t, "purge_find", func(scan func(...any) error) error { return scan(&keys, &tasks) }, p.TaskRetention)
-		if err == nil && keys {
-			err = s.do(ctx, t, "purge_keys", func(scan func(...any) error) error { return scan(&purged.Keys) }, p.Limit)
+		err := s.do(ctx, t, "purge_keys", func(scan func(...any) error) error { return scan(&purged.Keys) }, p.Limit)
+		if err != nil {
+			return err
 		}
-		if err == nil && (keys || tasks) {
-			err = s.do(ctx, t, "purge_tasks", func(scan func(...any) error) error { return scan(&purged.Tasks) }, p.TaskRetention, p.Limit)
-		}
-		return err
+		return s.do(ctx, t, "purge_tasks", func(scan func(...any) error) error { return scan(&purged.Tasks) }, p.TaskRetention, p.Limit)
 	})
 	if err != nil {
 		return store.Purged{}, fault("purge", err)

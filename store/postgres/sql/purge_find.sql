@@ -1,7 +1,4 @@
--- Whether there is anything to remove; it takes no lock.
-SELECT EXISTS (SELECT 1 FROM onereply.submissions s WHERE s.expires_at <= statement_timestamp()
-        AND NOT EXISTS (SELECT 1 FROM onereply.tasks t WHERE t.id = s.task_id AND t.status IN ('queued', 'running'))),
-    EXISTS (SELECT 1 FROM onereply.tasks t WHERE t.ended_at <= statement_timestamp() - $1::interval
-        AND NOT EXISTS (SELECT 1 FROM onereply.inputs i
-            JOIN onereply.submissions s ON s.scope = t.scope AND s.action = i.action AND s.key = i.key AND s.task_id = t.id
-            WHERE i.task_id = t.id))
+-- Whether there may be anything to remove: whether the oldest entries are past
+-- their retention. It takes no lock and reads two index entries.
+SELECT coalesce((SELECT s.expires_at FROM onereply.submissions s ORDER BY s.expires_at LIMIT 1) <= statement_timestamp(), false),
+    coalesce((SELECT t.ended_at FROM onereply.tasks t WHERE t.ended_at IS NOT NULL ORDER BY t.ended_at LIMIT 1) <= statement_timestamp() - $1::interval, false)
