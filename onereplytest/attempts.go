@@ -198,7 +198,9 @@ func drained(r *trial) {
 		r.t.Errorf("Work ignores its context: ten seconds into the shutdown of its process it is still running")
 		hold.Release()
 	}
-	_ = <-left // what it left running was reported above
+	if err := <-left; err != nil {
+		r.t.Logf("the process ended with: %v", err) // what it left running was reported above
+	}
 	r.start("second")
 	r.endsAfterLoss(id)
 }
