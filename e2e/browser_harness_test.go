@@ -23,7 +23,7 @@ import (
 
 // patience is how long a browser test waits for anything: a loaded machine is
 // slow, and a condition that holds at once costs nothing.
-const patience = 40 * time.Second
+const patience = 60 * time.Second
 
 // chromium gives the context of one running browser, shared by the subtests of
 // a test; each has an origin of its own and so its own storage. Where no
