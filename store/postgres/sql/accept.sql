@@ -4,8 +4,8 @@ WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::bigint[], $10::text[])
         AS u(id, version, attempt, closed, class, code, requests, input_tokens, output_tokens, response)
 ), l AS MATERIALIZED (
-    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
-    WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+        SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (

@@ -4,8 +4,8 @@ WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[])
         AS u(id, version, attempt, operation)
 ), l AS MATERIALIZED (
-    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
-    WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+        SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (

@@ -5,12 +5,12 @@
 WITH f AS MATERIALIZED (
     SELECT w.* FROM (
         SELECT q.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
-            SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at AS since FROM onereply.tasks t
+            SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, t.run_at AS since FROM onereply.tasks t
             WHERE t.status = 'queued' AND t.kind = k.kind AND t.run_at <= statement_timestamp()
             ORDER BY t.run_at LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) q
         UNION ALL
         SELECT e.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
-            SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, coalesce(t.lease_until, t.created_at) AS since FROM onereply.tasks t
+            SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, coalesce(t.lease_until, t.created_at) AS since FROM onereply.tasks t
             WHERE t.status = 'running' AND t.kind = k.kind AND (t.lease_until IS NULL OR t.lease_until <= statement_timestamp())
             ORDER BY t.lease_until LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) e
     ) w
@@ -20,6 +20,7 @@ WITH f AS MATERIALIZED (
     SELECT n.*, a.attempt AS fresh,
         NOT (n.attempts_used < n.attempts_max AND (n.deadline IS NULL OR n.deadline > n.now) AND n.elapsed_from + n.elapsed_max > n.now) AS spent
     FROM n JOIN unnest($1::text[]) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
+    WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND coalesce(n.lease_until, '-infinity') <= n.now
 ), c AS (
     UPDATE onereply.tasks t
     SET version = t.version + 1, attempt = p.fresh, worker = $2, status = 'running',
@@ -27,7 +28,6 @@ WITH f AS MATERIALIZED (
         lease_until = CASE WHEN p.spent THEN p.now + $3::interval
             ELSE least(p.now + $3::interval, t.deadline, t.elapsed_from + t.elapsed_max) END
     FROM p WHERE t.id = p.id
-      AND (t.status = 'queued' AND t.run_at <= p.now OR t.status = 'running' AND (t.lease_until IS NULL OR t.lease_until <= p.now))
     RETURNING
     t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
     t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
@@ -35,7 +35,7 @@ WITH f AS MATERIALIZED (
         p.spent, p.now, p.status = 'running' AS took
 ), closed AS (
     UPDATE onereply.attempts a SET outcome = 'lease_expired', ended_at = c.now
-    FROM c WHERE c.took AND a.task_id = c.id AND a.version = c.version - 1 AND a.outcome = ''
+    FROM c WHERE c.took AND a.task_id = c.id AND a.version = c.version - 1 AND num_nulls(nullif(a.outcome, '')) <> 0
 ), added AS (
     INSERT INTO onereply.attempts (task_id, version, attempt, worker, started_at)
     SELECT id, version, attempt, worker, now FROM c WHERE NOT spent

@@ -1,14 +1,19 @@
 -- P5: hands out these tasks, as far as they are due. The version rises in the
 -- statement that claims.
 WITH f AS MATERIALIZED (
-    SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at AS since FROM onereply.tasks t
-    WHERE t.id = ANY($5::text[]) AND t.kind = ANY($4::text[]) ORDER BY t.id LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED
+    SELECT r.* FROM (SELECT k.id COLLATE "C" AS id FROM unnest($5::text[]) AS k(id) ORDER BY 1) k CROSS JOIN LATERAL (
+        SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, t.run_at AS since
+        FROM onereply.tasks t WHERE t.id = k.id AND t.kind = ANY($4::text[])
+          AND (t.status = 'queued' AND t.run_at <= statement_timestamp() OR t.status = 'running' AND coalesce(t.lease_until, '-infinity') <= statement_timestamp())
+        FOR NO KEY UPDATE SKIP LOCKED) r
+    LIMIT cardinality($1::text[])
 ), n AS MATERIALIZED (
     SELECT f.*, clock_timestamp() AS now, row_number() OVER (ORDER BY f.since, f.id) AS place FROM f
 ), p AS MATERIALIZED (
     SELECT n.*, a.attempt AS fresh,
         NOT (n.attempts_used < n.attempts_max AND (n.deadline IS NULL OR n.deadline > n.now) AND n.elapsed_from + n.elapsed_max > n.now) AS spent
     FROM n JOIN unnest($1::text[]) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
+    WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND coalesce(n.lease_until, '-infinity') <= n.now
 ), c AS (
     UPDATE onereply.tasks t
     SET version = t.version + 1, attempt = p.fresh, worker = $2, status = 'running',
@@ -16,7 +21,6 @@ WITH f AS MATERIALIZED (
         lease_until = CASE WHEN p.spent THEN p.now + $3::interval
             ELSE least(p.now + $3::interval, t.deadline, t.elapsed_from + t.elapsed_max) END
     FROM p WHERE t.id = p.id
-      AND (t.status = 'queued' AND t.run_at <= p.now OR t.status = 'running' AND (t.lease_until IS NULL OR t.lease_until <= p.now))
     RETURNING
     t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
     t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
@@ -24,7 +28,7 @@ WITH f AS MATERIALIZED (
         p.spent, p.now, p.status = 'running' AS took
 ), closed AS (
     UPDATE onereply.attempts a SET outcome = 'lease_expired', ended_at = c.now
-    FROM c WHERE c.took AND a.task_id = c.id AND a.version = c.version - 1 AND a.outcome = ''
+    FROM c WHERE c.took AND a.task_id = c.id AND a.version = c.version - 1 AND num_nulls(nullif(a.outcome, '')) <> 0
 ), added AS (
     INSERT INTO onereply.attempts (task_id, version, attempt, worker, started_at)
     SELECT id, version, attempt, worker, now FROM c WHERE NOT spent

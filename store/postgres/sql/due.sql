@@ -4,9 +4,6 @@ SELECT min(w.at) IS NOT NULL, min(w.at) - clock_timestamp() FROM (
     SELECT q.at FROM unnest($1::text[]) AS k(kind) CROSS JOIN LATERAL (
         SELECT t.run_at AS at FROM onereply.tasks t WHERE t.status = 'queued' AND t.kind = k.kind ORDER BY t.run_at LIMIT 1) q
     UNION ALL
-    SELECT coalesce(min(t.lease_until), min(t.created_at)) FROM onereply.tasks t
-    WHERE t.status = 'running' AND t.kind = ANY($1::text[])
-    UNION ALL
-    SELECT min(t.created_at) FROM onereply.tasks t
-    WHERE t.status = 'running' AND t.kind = ANY($1::text[]) AND t.lease_until IS NULL
+    SELECT e.at FROM unnest($1::text[]) AS k(kind) CROSS JOIN LATERAL (
+        SELECT min(coalesce(t.lease_until, t.created_at)) AS at FROM onereply.tasks t WHERE t.status = 'running' AND t.kind = k.kind) e
 ) w

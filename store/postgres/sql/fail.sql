@@ -3,8 +3,8 @@ WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::boolean[], $13::text[], $14::text[])
         AS u(id, version, attempt, closed, class, code, requests, input_tokens, output_tokens, reason, outcome, failed, error_code, error_message)
 ), l AS MATERIALIZED (
-    SELECT id, version, attempt, status, lease_until FROM onereply.tasks
-    WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+        SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (
@@ -22,7 +22,7 @@ WITH u AS MATERIALIZED (
         g.now, u.closed, u.class, u.code, u.requests, u.input_tokens, u.output_tokens, u.outcome, u.error_code AS new_code, u.error_message AS new_message
 ), tried AS (
     UPDATE onereply.attempts a SET outcome = d.outcome, ended_at = d.now, error_code = d.new_code, error_message = d.new_message
-    FROM d WHERE a.task_id = d.id AND a.version = d.version AND a.outcome = ''
+    FROM d WHERE a.task_id = d.id AND a.version = d.version AND num_nulls(nullif(a.outcome, '')) <> 0
 ), closed AS (
     UPDATE onereply.calls c SET closed_at = d.now,
         class = CASE WHEN c.number = d.closed THEN d.class ELSE 'unknown' END,

@@ -14,7 +14,7 @@ WITH u AS MATERIALIZED (
         fingerprint = excluded.fingerprint, task_id = excluded.task_id, answer = excluded.answer,
         created_at = excluded.created_at, expires_at = excluded.expires_at
     WHERE s.expires_at <= clock_timestamp()
-      AND NOT EXISTS (SELECT 1 FROM onereply.tasks t WHERE t.id = s.task_id AND t.status IN ('queued', 'running'))
+      AND coalesce((SELECT t.status FROM onereply.tasks t WHERE t.id = s.task_id), 'gone') NOT IN ('queued', 'running')
     RETURNING s.scope, s.action, s.key, s.created_at
 ), x AS MATERIALIZED (
     SELECT u.*, won.created_at FROM won JOIN u ON u.scope = won.scope AND u.action = won.action AND u.key = won.key

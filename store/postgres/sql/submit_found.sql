@@ -5,7 +5,7 @@ SELECT s.scope, s.action, s.key, s.fingerprint, s.answer, i.input, r.response, t
     t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
     t.calls_max, t.open_call, t.elapsed_max, t.elapsed_from, t.deadline, t.on_unknown, t.acceptance
 FROM unnest($1::text[], $2::text[], $3::text[]) AS u(scope, action, key)
-JOIN onereply.submissions s ON s.scope = u.scope AND s.action = u.action AND s.key = u.key
-LEFT JOIN onereply.tasks t ON t.id = s.task_id AND s.task_id <> ''
-LEFT JOIN onereply.inputs i ON i.task_id = t.id
-LEFT JOIN onereply.responses r ON r.task_id = t.id
+CROSS JOIN LATERAL (SELECT * FROM onereply.submissions s WHERE s.scope = u.scope AND s.action = u.action AND s.key = u.key OFFSET 0) s
+LEFT JOIN LATERAL (SELECT * FROM onereply.tasks t WHERE t.id = s.task_id AND s.task_id <> '' OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT i.input FROM onereply.inputs i WHERE i.task_id = t.id OFFSET 0) i ON true
+LEFT JOIN LATERAL (SELECT r.response FROM onereply.responses r WHERE r.task_id = t.id OFFSET 0) r ON true
