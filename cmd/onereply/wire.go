@@ -18,7 +18,7 @@ import (
 	"github.com/onereply/onereply/provider/demo"
 	"github.com/onereply/onereply/provider/openai"
 	"github.com/onereply/onereply/render"
-	"github.com/onereply/onereply/store/sqlite"
+	"github.com/onereply/onereply/store"
 	"github.com/onereply/onereply/store/tables"
 	"github.com/onereply/onereply/web"
 )
@@ -35,20 +35,20 @@ type service struct {
 // all of them. The first context bounds the opening; streams and waits end with
 // the second.
 func wire(ctx, serving context.Context, s settings.Serve, log *slog.Logger) (*service, error) {
-	db, err := sqlite.Open(ctx, s.Database.File, sqlite.Options{Migrate: true, Logger: log})
+	db, err := openDatabase(ctx, s, log)
 	if err != nil {
 		return nil, err
 	}
 	v, err := join(serving, db, s, log)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, db.close())
 	}
-	v.close = db.Close
+	v.close = db.close
 	return v, nil
 }
 
-func join(serving context.Context, db *sqlite.Store, s settings.Serve, log *slog.Logger) (*service, error) {
-	rows, err := tables.NewChat(chatDatabase(db))
+func join(serving context.Context, db *database, s settings.Serve, log *slog.Logger) (*service, error) {
+	rows, err := tables.NewChat(db.tables)
 	if err != nil {
 		return nil, fmt.Errorf("the chat's tables: %w", err)
 	}
@@ -63,7 +63,7 @@ func join(serving context.Context, db *sqlite.Store, s settings.Serve, log *slog
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.New(engineOptions(s, db, talk.Kind(), ids, log))
+	eng, err := engine.New(engineOptions(s, db.store, talk.Kind(), ids, log))
 	if err != nil {
 		return nil, err
 	}
@@ -74,22 +74,12 @@ func join(serving context.Context, db *sqlite.Store, s settings.Serve, log *slog
 		Host:   httpapi.LoopbackHost,
 		Render: render.New().HTML,
 		Ready: readiness(draining, func(ctx context.Context) error {
-			_, err := eng.Stats(ctx)
+			_, err := db.store.Tasks(ctx, store.Query{IDs: []onereply.TaskID{"none"}}) // one look at an index
 			return err
 		}),
 		Page: web.Handler(), MaxMessage: int(s.MaxMessage), Shutdown: serving, Logger: log,
 	})
 	return &service{engine: eng, handler: handler, draining: draining}, nil
-}
-
-// chatDatabase lets the chat's tables reach the store's file.
-func chatDatabase(db *sqlite.Store) tables.Database {
-	return tables.Database{
-		Read:   tables.SQL(db.Reader()),
-		Unwrap: func(tx onereply.Tx) tables.Querier { return tables.SQL(sqlite.Unwrap(tx)) },
-		Now:    db.Now,
-		Fault:  sqlite.Fault,
-	}
 }
 
 func model(m settings.Model) (provider.Model, error) {
@@ -107,7 +97,7 @@ func replyPolicy(s settings.Serve) onereply.Policy {
 	}
 }
 
-func engineOptions(s settings.Serve, db *sqlite.Store, kind onereply.Kind, ids *onereply.IDs, log *slog.Logger) engine.Options {
+func engineOptions(s settings.Serve, db store.Store, kind onereply.Kind, ids *onereply.IDs, log *slog.Logger) engine.Options {
 	o := engine.Options{
 		Store: wrapStore(db), Kinds: []onereply.Kind{kind},
 		Workers: s.Workers, Lease: s.Lease, Renew: s.Renew, Sweep: s.Sweep, Drain: s.Drain,

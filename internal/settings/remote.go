@@ -65,11 +65,11 @@ func checkServer(text string) error {
 // value as default; the function it returns reads the flag after parsing.
 func RegisterDatabase(set *flag.FlagSet, lookup Lookup) func() (Database, error) {
 	text := set.String("database", variable(lookup, "ONEREPLY_DATABASE", "sqlite:onereply.db"),
-		"the database, as `sqlite:FILE`; ONEREPLY_DATABASE")
+		"the database, as `sqlite:FILE` or postgres://…; ONEREPLY_DATABASE")
 	return func() (Database, error) {
 		d, err := ParseDatabase(*text)
 		if err != nil {
-			return Database{}, Faults{fmt.Sprintf("--database %q: %v", *text, err)}
+			return Database{}, Faults{fmt.Sprintf("--database %q: %v", hidePassword(*text), err)}
 		}
 		return d, nil
 	}

@@ -22,6 +22,7 @@ type Roles struct {
 type Serve struct {
 	Listen   string // host:port; port 0 lets the system choose
 	Database Database
+	Migrate  bool   // bring the schema up to date at start
 	Queue    string // "database"
 	Model    Model
 
@@ -89,8 +90,10 @@ func (s *Serve) placeFlags() []Flag {
 	return []Flag{
 		{Name: "listen", Value: "HOST:PORT", Default: "127.0.0.1:8080",
 			Usage: "Where the API and the page are served; port 0 lets the system choose one.", set: verbatim(&s.Listen)},
-		{Name: "database", Value: "sqlite:FILE", Default: "sqlite:onereply.db",
-			Usage: "Where tasks, messages and answers are kept.", set: s.Database.set},
+		{Name: "database", Value: "sqlite:FILE|postgres://…", Default: "sqlite:onereply.db",
+			Usage: "Where tasks, messages and answers are kept: a file, or a PostgreSQL server for any number of processes.", show: hidePassword, set: s.Database.set},
+		{Name: "migrate", Value: "true|false", Default: "true",
+			Usage: "Bring the schema up to date at start; with false an outdated one stops the start.", set: boolean(&s.Migrate)},
 		{Name: "queue", Value: "QUEUE", Default: "database",
 			Usage: "How work reaches the workers; the database itself is the queue.", set: verbatim(&s.Queue)},
 		{Name: "model", Value: "MODEL", Default: "demo",

@@ -31,7 +31,8 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	}
 	got.renewText = ""
 	want := Serve{
-		Listen: "127.0.0.1:8080", Database: Database{File: "onereply.db"}, Queue: "database",
+		Listen: "127.0.0.1:8080", Database: Database{File: "onereply.db"},
+		Migrate: true, Queue: "database",
 		Model:   Model{Demo: true, DemoDelay: 30 * time.Millisecond},
 		Workers: 32, Lease: 30 * time.Second, Renew: 10 * time.Second, Sweep: 5 * time.Second,
 		MaxAttempts: 5, MaxCalls: 3, MaxElapsed: 15 * time.Minute,
@@ -91,7 +92,10 @@ func TestEveryWrongValueIsNamed(t *testing.T) {
 		{"listen", "[::]:8080", "API keys"},
 		{"listen", "example.org:8080", "API keys"},
 		{"database", "onereply.db", "must begin with sqlite:"},
-		{"database", "postgres://localhost/x", "not supported yet"},
+		{"database", "postgres:///x", "names no host"},
+		{"database", "postgres://u:p%zz@h/x", "cannot be read as a URL"},
+		{"database", "postgres://h/x?listen=maybe", "listen must be off"},
+		{"migrate", "perhaps", "true or false"},
 		{"database", "mysql:x", "no database this build knows"},
 		{"database", "sqlite:", "names no file"},
 		{"database", "sqlite::memory:", "file on disk"},

@@ -19,7 +19,8 @@ type Flag struct {
 	Usage   string // one sentence
 	NoFlag  bool   // a variable only: a secret does not belong on a command line
 
-	set func(text string) error
+	set  func(text string) error
+	show func(text string) string // makes the text fit to be shown; nil: it is
 }
 
 // Variable returns the name of the variable that sets the same thing.
@@ -95,6 +96,9 @@ func parse(flags []Flag, args []string, lookup Lookup, faults *Faults) ([]string
 			if f.NoFlag {
 				faults.addf("%s %v", source, err)
 				continue
+			}
+			if f.show != nil {
+				value = f.show(value)
 			}
 			faults.addf("%s %q: %v", source, value, err)
 		}

@@ -40,6 +40,17 @@ func duration(to *time.Duration) func(string) error {
 	}
 }
 
+func boolean(to *bool) func(string) error {
+	return func(text string) error {
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("must be true or false")
+		}
+		*to = b
+		return nil
+	}
+}
+
 func level(to *slog.Level) func(string) error {
 	return func(text string) error {
 		switch text {
@@ -70,10 +81,18 @@ func size(to *int64) func(string) error {
 	}
 }
 
-// Database says where things are kept.
+// Database says where things are kept: in an SQLite file, or on a PostgreSQL
+// server.
 type Database struct {
-	// File is the path of the SQLite file.
+	// File is the path of the SQLite file; empty with a server.
 	File string
+	// URL is the server's, as drivers take it, with the password it may hold.
+	URL string
+	// Schema holds the tables; empty: the default.
+	Schema string
+	// Listen says where to listen for other processes' commits: empty on a
+	// connection of the pool, "off" nowhere, else the URL of a direct connection.
+	Listen string
 }
 
 // ParseDatabase reads the text of --database.
@@ -82,18 +101,43 @@ func ParseDatabase(text string) (d Database, err error) {
 	return d, err
 }
 
-// String gives the text the flag takes.
-func (d Database) String() string { return "sqlite:" + d.File }
+// String gives the text the flag takes; of a server without its password.
+func (d Database) String() string {
+	if d.URL == "" {
+		return "sqlite:" + d.File
+	}
+	return hidePassword(d.URL)
+}
+
+// hidePassword makes a database's text fit to be shown.
+func hidePassword(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		scheme, _, _ := strings.Cut(text, "://")
+		return scheme + "://…"
+	}
+	query := u.Query()
+	for _, secret := range []string{"password", "sslpassword", "listen"} {
+		if query.Get(secret) != "" && query.Get(secret) != "off" {
+			query.Set(secret, "xxxxx")
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.Redacted()
+}
 
 func (d *Database) set(text string) error {
 	scheme, file, found := strings.Cut(text, ":")
 	switch {
 	case !found:
-		return fmt.Errorf("must begin with sqlite: as in sqlite:%s", text)
+		return fmt.Errorf("must begin with sqlite: as in sqlite:%s, or with postgres://", text)
 	case scheme == "postgres" || scheme == "postgresql":
-		return errors.New("PostgreSQL is not supported yet; use sqlite:FILE")
+		return d.setServer(text)
 	case scheme != "sqlite":
-		return fmt.Errorf("%q is no database this build knows; use sqlite:FILE", scheme)
+		return fmt.Errorf("%q is no database this build knows; use sqlite:FILE or postgres://…", scheme)
 	case file == "":
 		return errors.New("names no file; use sqlite:FILE")
 	case strings.Contains(file, ":memory:") || strings.HasPrefix(file, "file:"):
@@ -102,6 +146,28 @@ func (d *Database) set(text string) error {
 		return errors.New("holds a NUL byte")
 	}
 	d.File = file
+	return nil
+}
+
+// setServer reads the URL of a PostgreSQL server. Its members schema and listen
+// are ours; everything else is the driver's.
+func (d *Database) setServer(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return errors.New("cannot be read as a URL; percent-encode what is special in the password")
+	}
+	query := u.Query()
+	if u.Host == "" && query.Get("host") == "" {
+		return errors.New("names no host, as in postgres://user@host:5432/database")
+	}
+	d.Schema, d.Listen = query.Get("schema"), query.Get("listen")
+	if d.Listen != "" && d.Listen != "off" && !strings.HasPrefix(d.Listen, "postgres") {
+		return errors.New("listen must be off or the URL of a direct connection")
+	}
+	query.Del("schema")
+	query.Del("listen")
+	u.RawQuery = query.Encode()
+	d.URL = u.String()
 	return nil
 }
 
