@@ -31,7 +31,7 @@ func (e edit) apply(text string) (string, error) {
 // mutations lists every guard, in the order in which a task meets them.
 func mutations() []mutation {
 	var all []mutation
-	for _, group := range [][]mutation{submitMutations(), claimMutations(), guardMutations(), endMutations(), keeperMutations(), engineMutations(), transportMutations()} {
+	for _, group := range [][]mutation{submitMutations(), claimMutations(), guardMutations(), endMutations(), keeperMutations(), postgresMutations(), engineMutations(), transportMutations()} {
 		all = append(all, group...)
 	}
 	return all
