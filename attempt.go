@@ -29,6 +29,13 @@ type OpenCall struct {
 	Operation string    // the provider-side id it checkpointed; empty: none, so it cannot be recovered
 }
 
+// Resolution is what a lookup told of an open call.
+type Resolution struct {
+	Class Class
+	Code  string // of a failure
+	Usage Usage  // tokens the provider reported for the call
+}
+
 // Attempt is what a kind's Work may do. It is the only door to the database
 // that work has, and every write through it carries the guard. Its methods are
 // safe for concurrent use; they return an error matching [ErrFencedOut] once
@@ -47,9 +54,9 @@ type Attempt interface {
 
 	// Resolve records that the outcome of the open call has become known, by
 	// looking it up at the provider: with ClassAnswered it produced the
-	// candidate; with any other class it did not, and another call may follow.
-	// It does nothing when no call is open.
-	Resolve(ctx context.Context, class Class) error
+	// candidate; with any other class it did not, and another call may follow as
+	// the policy has it. It does nothing when no call is open.
+	Resolve(ctx context.Context, r Resolution) error
 
 	// Draft appends to the live text. It is buffered and written in small
 	// batches; an error may concern an earlier delta. It is a sign of life.

@@ -39,6 +39,14 @@ type CallError struct {
 	Message    string        // short, free of secrets; empty: none
 	RetryAfter time.Duration // the provider's wish; zero: none
 	Err        error
+
+	// Final, with ClassUnknown: the call's operation will never be answered, or
+	// can no longer be found. Looking it up again would tell nothing more, so
+	// what follows is the policy's decision.
+	Final bool
+	// Usage is what the provider said the failure cost, where that was learned by
+	// a lookup; a call reports its own through Used.
+	Usage Usage
 }
 
 // Error gives the code, the message and the cause.

@@ -69,6 +69,10 @@ type Situation struct {
 	Policy Policy
 	Now    time.Time // the database's, as well as it is known
 	Draw   func(n int64) int64
+
+	// Recoverable: a call is open and the next attempt can look its operation up,
+	// which is no call.
+	Recoverable bool
 }
 
 // Decision is what follows the end of an attempt.
@@ -105,16 +109,20 @@ func Decide(s Situation) Decision {
 	fail := func(r Reason) Decision {
 		return Decision{Action: Fail, Outcome: ended, Reason: r, Failure: failure}
 	}
+	// What can still be learned is learned first; neither the policy nor the
+	// count of calls has a word in that (P10).
+	lookUp := s.Recoverable && (ended == OutcomeUnknown || class == ClassNotSent) &&
+		!errors.Is(s.Err, ErrOutcomeUnknown) && !errors.Is(s.Err, ErrCallsExhausted)
 	switch {
 	case class == ClassRefusedPermanent:
 		return fail(ReasonPermanent)
-	case ended == OutcomeUnknown && s.Rules.OnUnknown == UnknownStop:
+	case ended == OutcomeUnknown && s.Rules.OnUnknown == UnknownStop && !lookUp:
 		return fail(ReasonOutcomeUnknown)
 	}
 	if reason, over := s.Budget.Spent(s.Now); over {
 		return fail(reason)
 	}
-	if s.Budget.Calls.Used > 0 && s.Budget.Calls.Left() == 0 || errors.Is(s.Err, ErrCallsExhausted) {
+	if !lookUp && (s.Budget.Calls.Used > 0 && s.Budget.Calls.Left() == 0 || errors.Is(s.Err, ErrCallsExhausted)) {
 		return fail(ReasonCallsExhausted)
 	}
 	delay := max(s.Err.RetryAfter, s.Policy.Backoff.Delay(s.Budget.Attempts.Used, s.Draw))

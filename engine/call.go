@@ -140,7 +140,7 @@ func (a *attempt) closeCall(c *call, err, cause error, took time.Duration) error
 	a.mu.Lock()
 	a.inCall, a.current, a.sign = false, nil, time.Now()
 	unresolved := closed.Class == onereply.ClassInterrupted ||
-		closed.Class == onereply.ClassUnknown && (operation != "" || context.Cause(a.ctx) != nil)
+		closed.Class == onereply.ClassUnknown && !ended.Final && (operation != "" || context.Cause(a.ctx) != nil)
 	if unresolved {
 		// Whoever takes over, or this attempt itself, must know that it is open.
 		a.open = &onereply.OpenCall{Number: c.number, Attempt: a.as.Guard.Attempt, Operation: operation}
@@ -159,13 +159,13 @@ func (a *attempt) closeCall(c *call, err, cause error, took time.Duration) error
 }
 
 // Resolve records what became of the open call.
-func (a *attempt) Resolve(_ context.Context, class onereply.Class) error {
+func (a *attempt) Resolve(_ context.Context, r onereply.Resolution) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open == nil {
 		return nil
 	}
-	a.closed = &store.ClosedCall{Number: a.open.Number, Class: class}
+	a.closed = &store.ClosedCall{Number: a.open.Number, Class: r.Class, Code: r.Code, Usage: r.Usage}
 	a.open = nil
 	return nil
 }

@@ -222,7 +222,7 @@ func TestADrainHandsRecoverableCallsOverAtOnce(t *testing.T) {
 		k := &kind{Name: "recoverable"}
 		k.Work = func(ctx context.Context, a onereply.Attempt, _ ask) (answer, error) {
 			if open := a.Assignment().OpenCall; open != nil {
-				return answer{Text: "recovered " + open.Operation}, a.Resolve(ctx, onereply.ClassAnswered)
+				return answer{Text: "recovered " + open.Operation}, a.Resolve(ctx, onereply.Resolution{Class: onereply.ClassAnswered})
 			}
 			return answer{}, a.Call(ctx, func(ctx context.Context, c onereply.Call) error {
 				if err := c.Checkpoint(ctx, "op-1"); err != nil {

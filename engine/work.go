@@ -145,10 +145,11 @@ func (a *attempt) decide(err error) onereply.Decision {
 	a.mu.Lock()
 	budget := a.as.Task.Budget
 	budget.Calls.Used = a.used
+	recoverable := a.open != nil && a.open.Operation != ""
 	a.mu.Unlock()
 	s := onereply.Situation{
 		Cause: context.Cause(a.ctx), Budget: budget, Rules: a.as.Task.Policy,
-		Policy: a.kind.Policy, Now: a.now(), Draw: a.e.o.Draw,
+		Policy: a.kind.Policy, Now: a.now(), Draw: a.e.o.Draw, Recoverable: recoverable,
 	}
 	if err != nil {
 		s.Err = a.classified(err)

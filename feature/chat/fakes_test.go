@@ -94,7 +94,7 @@ type attempt struct {
 	calls    int
 	draft    strings.Builder
 	draftErr error
-	resolved []onereply.Class
+	resolved []onereply.Resolution
 	callErr  error // what the last call ended with
 	call     call
 }
@@ -113,9 +113,17 @@ func (a *attempt) Call(ctx context.Context, send func(context.Context, onereply.
 	return a.callErr
 }
 
-func (a *attempt) Resolve(_ context.Context, class onereply.Class) error {
-	a.resolved = append(a.resolved, class)
+func (a *attempt) Resolve(_ context.Context, r onereply.Resolution) error {
+	a.resolved = append(a.resolved, r)
 	return nil
+}
+
+// classes are those of what was resolved; nil when nothing was.
+func (a *attempt) classes() (all []onereply.Class) {
+	for _, r := range a.resolved {
+		all = append(all, r.Class)
+	}
+	return all
 }
 
 func (a *attempt) Draft(_ context.Context, delta string) error {

@@ -94,15 +94,20 @@ func (s *Service) recover(ctx context.Context, a onereply.Attempt, r provider.Re
 		out, err = s.candidate(answer, passages)
 	}
 	if err == nil {
-		return out, a.Resolve(ctx, onereply.ClassAnswered)
+		return out, a.Resolve(ctx, onereply.Resolution{Class: onereply.ClassAnswered, Usage: answer.Usage})
 	}
 	// An error that says nothing of the operation is an outcome still unknown.
 	ended := onereply.Classify(err, onereply.Observation{}, context.Cause(ctx), time.Time{})
 	switch ended.Class {
 	case onereply.ClassUnknown, onereply.ClassInterrupted, onereply.ClassNotSent:
-		return Response{}, errors.Join(ended, s.stop(ctx, operation))
+		if !ended.Final {
+			return Response{}, errors.Join(ended, s.stop(ctx, operation))
+		}
 	}
-	return Response{}, errors.Join(ended, a.Resolve(ctx, ended.Class))
+	if ended.Usage == (onereply.Usage{}) {
+		ended.Usage = answer.Usage // it answered, and what it said is no candidate
+	}
+	return Response{}, errors.Join(ended, a.Resolve(ctx, onereply.Resolution{Class: ended.Class, Code: ended.Failure().Code, Usage: ended.Usage}))
 }
 
 // stop asks the provider to end an operation whose task was cancelled (P16).

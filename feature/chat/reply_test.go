@@ -161,6 +161,7 @@ func TestAnOpenOperationIsLookedUpBeforeAnythingIsPaidAgain(t *testing.T) {
 		{"it had been refused for good", provider.Answer{}, onereply.RefusedPermanent(onereply.CodeContentFiltered, cause), onereply.ClassRefusedPermanent, []onereply.Class{onereply.ClassRefusedPermanent}},
 		{"it had failed for now", provider.Answer{}, onereply.RefusedTemporary(onereply.CodeRateLimited, 0, cause), onereply.ClassRefusedTemporary, []onereply.Class{onereply.ClassRefusedTemporary}},
 		{"it is still not known", provider.Answer{}, onereply.UnknownOutcome(onereply.CodeProviderUnavailable, cause), onereply.ClassUnknown, nil},
+		{"it ended without an answer", provider.Answer{}, &onereply.CallError{Class: onereply.ClassUnknown, Code: onereply.CodeProviderOverloaded, Final: true}, onereply.ClassUnknown, []onereply.Class{onereply.ClassUnknown}},
 		{"the lookup broke off", provider.Answer{}, cause, onereply.ClassUnknown, nil},
 		{"the lookup did not leave", provider.Answer{}, onereply.NotSent(onereply.CodeProviderUnavailable, cause), onereply.ClassNotSent, nil},
 	} {
@@ -183,7 +184,7 @@ func TestAnOpenOperationIsLookedUpBeforeAnythingIsPaidAgain(t *testing.T) {
 			if err == nil && out.Text != "found" {
 				t.Errorf("response %+v", out)
 			}
-			if diff := cmp.Diff(c.resolved, a.resolved); diff != "" || a.calls != 0 || a.draft.String() != "found" {
+			if diff := cmp.Diff(c.resolved, a.classes()); diff != "" || a.calls != 0 || a.draft.String() != "found" {
 				t.Errorf("%d calls, draft %q, resolved %s", a.calls, a.draft.String(), diff)
 			}
 		})

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/provider"
@@ -16,10 +15,8 @@ import (
 const maxContent = 4 << 20
 
 var (
-	errNoEnd    = errors.New("the stream ended without an end mark")
-	errTooLong  = errors.New("the answer is longer than 4 MiB")
-	errNoStream = errors.New("the response is not a stream of events")
-	errEmpty    = errors.New("the answer holds no text")
+	errTooLong = errors.New("the answer is longer than 4 MiB")
+	errEmpty   = errors.New("the answer holds no text")
 )
 
 // answer gathers one streamed answer.
@@ -95,47 +92,14 @@ func thought(delta sdk.ChatCompletionChunkChoiceDelta) bool {
 // end says what the end of the stream means. An error it does not classify is
 // for onereply.Classify, which knows what was seen on the wire.
 func (a *answer) end(err error, body *tap) (provider.Answer, error) {
-	var event *ssestream.StreamError
-	switch {
-	case body.status == 0 || body.status >= 300:
-		if err == nil {
-			err = fmt.Errorf("status %d", body.status)
-		}
-		return provider.Answer{}, err
-	case errors.As(err, &event):
-		e, ok := provider.ParseError(event.Event.Data)
-		if !ok {
-			return provider.Answer{}, onereply.Useless(onereply.CodeBadProviderResponse, err)
-		}
-		return provider.Answer{}, onereply.ClassifyCode(e.Code, e.Type, a.begun, err)
-	case errors.Is(body.err, errEventTooLong), err != nil && body.err == nil:
-		// The bytes came, and made no sense.
-		return provider.Answer{}, onereply.Useless(onereply.CodeBadProviderResponse, err)
-	case a.finish == "" && !body.done:
-		return provider.Answer{}, a.unended(err, body)
+	whole := a.finish != "" || body.done
+	if why := broken(err, body, a.chunks, a.begun, whole); why != nil {
+		return provider.Answer{}, why
 	}
 	if err := a.say(a.think.rest()); err != nil {
 		return provider.Answer{}, err
 	}
 	return a.whole()
-}
-
-// unended says what a response is that stopped without an end mark.
-func (a *answer) unended(err error, body *tap) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading the stream: %w", err)
-	case a.chunks > 0 || !body.page() && !body.json():
-		return onereply.UnknownOutcome(onereply.CodeProviderUnavailable, errNoEnd)
-	}
-	if e, ok := provider.ParseError(body.start); ok {
-		said := fmt.Errorf("%w but an error %q %q: %s", errNoStream, e.Code, e.Type, e.Message)
-		if c := onereply.ClassifyCode(e.Code, e.Type, true, said); c.Class == onereply.ClassRefusedPermanent {
-			return c
-		}
-		return onereply.Useless(onereply.CodeBadProviderResponse, said)
-	}
-	return onereply.Useless(onereply.CodeBadProviderResponse, errNoStream)
 }
 
 // whole judges an answer that was ended by its mark.

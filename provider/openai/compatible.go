@@ -1,19 +1,21 @@
-// Package openai answers through OpenAI's official Go SDK. So far it speaks chat
-// completions, streamed, the wire that Ollama, vLLM, llama.cpp, LM Studio,
-// OpenRouter and many others share: [NewCompatible].
+// Package openai answers through OpenAI's official Go SDK, on two wires:
+// OpenAI's own Responses, which can be looked up when they are made in the
+// background ([NewResponses]), and streamed chat completions, which Ollama, vLLM,
+// llama.cpp, LM Studio, OpenRouter and many others share ([NewCompatible]).
 //
 // The SDK encodes and decodes; what it would decide by itself is taken from it.
-// Its retries are off, its HTTP client is provider.ClientWith's, it reads no
-// environment, and a stream counts as an answer only with an end mark, which the
-// SDK does not ask for. Start reading at compatible.go; answer.go gathers an
-// answer and says what its end means, tap.go watches the bytes.
+// Its retries are off, its HTTP client is provider.ClientWith's, or
+// provider.Lookup's where nothing can be started, it reads no environment, and a
+// stream counts as an answer only with its end mark, which the SDK does not ask
+// for. Start reading at compatible.go, where answer.go gathers an answer, or at
+// responses.go, where reading.go does and follow.go goes on after a broken
+// stream; broken.go says what an end without the mark means, tap.go watches the
+// bytes.
 package openai
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -41,14 +43,8 @@ var _ provider.Model = (*Compatible)(nil)
 // transport carries all calls and is shared between them, see
 // provider.NewTransport. The error says what is wrong with the base URL.
 func NewCompatible(model, baseURL, apiKey string, transport http.RoundTripper) (*Compatible, error) {
-	u, err := url.Parse(baseURL)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("base URL: %w", err)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("base URL %q must be http:// or https:// and a host", u.Redacted())
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("base URL %q must not carry a user, a query or a fragment", u.Redacted())
+	if err := checkBase(baseURL); err != nil {
+		return nil, err
 	}
 	// The service and not the SDK's client, which takes keys, URLs and headers
 	// from variables meant for something else on this machine.

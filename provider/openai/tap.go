@@ -27,8 +27,9 @@ type tap struct {
 	status int
 	media  string
 	start  []byte
-	done   bool  // the line "data: [DONE]" was seen
-	err    error // of the line
+	done   bool   // the line "data: [DONE]" was seen
+	err    error  // of the line
+	heard  func() // told of every piece; nil: nobody is
 
 	line  []byte // the start of the current line
 	event int    // bytes of the current event
@@ -54,6 +55,9 @@ func (t *tap) Read(p []byte) (int, error) {
 		return 0, t.err
 	}
 	n, err := t.ReadCloser.Read(p)
+	if n > 0 && t.heard != nil {
+		t.heard()
+	}
 	if room := startBytes - len(t.start); room > 0 {
 		t.start = append(t.start, p[:min(n, room)]...)
 	}

@@ -149,22 +149,29 @@ func TestTheSuiteFindsPlantedFaults(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			found := providertest.Check(t, test.adapter, append(test.silent, test.caught...)...)
-			for _, row := range append(test.caught, test.silent...) {
-				if !slices.Contains(providertest.Rows(), row) {
-					t.Errorf("there is no row %q", row)
-				}
-			}
-			for _, row := range test.caught {
-				if len(found[row]) == 0 {
-					t.Errorf("the fault went unseen in row %q", row)
-				}
-			}
-			for _, row := range test.silent {
-				if len(found[row]) > 0 {
-					t.Errorf("row %q complains without a reason: %v", row, found[row])
-				}
-			}
+			compare(t, found, test.caught, test.silent)
 		})
+	}
+}
+
+// compare says which rows did not do what they should.
+func compare(t *testing.T, found map[string][]string, caught, silent []string) {
+	t.Helper()
+	known := append(providertest.Rows(), providertest.Recoveries()...)
+	for _, row := range slices.Concat(caught, silent) {
+		if !slices.Contains(known, row) {
+			t.Errorf("there is no row %q", row)
+		}
+	}
+	for _, row := range caught {
+		if len(found[row]) == 0 {
+			t.Errorf("the fault went unseen in row %q", row)
+		}
+	}
+	for _, row := range silent {
+		if len(found[row]) > 0 {
+			t.Errorf("row %q complains without a reason: %v", row, found[row])
+		}
 	}
 }
 
@@ -195,5 +202,178 @@ func sdkRetries() providertest.Adapter {
 			}}, nil
 		},
 		Provider: func() providertest.Provider { return simulator.New(simulator.Options{}) },
+	}
+}
+
+// recovering plants faults around a good adapter whose calls can be recovered.
+type recovering struct {
+	provider.Recoverer
+	start
+	recover func(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error)
+}
+
+func (r recovering) Start(ctx context.Context, call onereply.Call, q provider.Request, emit func(string) error) (provider.Answer, error) {
+	if r.start != nil {
+		return r.start(ctx, call, q, emit)
+	}
+	return r.Recoverer.Start(ctx, call, q, emit)
+}
+
+func (r recovering) Recover(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error) {
+	if r.recover != nil {
+		return r.recover(ctx, operation, emit)
+	}
+	return r.Recoverer.Recover(ctx, operation, emit)
+}
+
+func TestTheSuiteFindsFaultsInRecovery(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fault  func(good *openai.Responses) recovering
+		caught []string
+		silent []string
+	}{
+		"a good one": {
+			fault:  func(*openai.Responses) recovering { return recovering{} },
+			silent: append(providertest.Rows(), providertest.Recoveries()...),
+		},
+		"sends again although an operation is saved": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{recover: func(ctx context.Context, _ string, emit func(string) error) (provider.Answer, error) {
+					return good.Start(ctx, &providertest.Call{}, provider.Request{Messages: []provider.Message{{Role: provider.User, Text: "[[say one two three]]"}}}, emit)
+				}}
+			},
+			caught: []string{"recovery: it goes on", "recovery: it has ended"},
+		},
+		"saves the operation after the first text": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{start: func(ctx context.Context, call onereply.Call, q provider.Request, emit func(string) error) (provider.Answer, error) {
+					late := &lateCheckpoint{Call: call}
+					return good.Start(ctx, late, q, func(d string) error { return errors.Join(emit(d), late.save(ctx)) })
+				}}
+			},
+			caught: []string{"recovery: it goes on"},
+			silent: []string{"an answer"},
+		},
+		"takes a clean end of the stream for the answer": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{start: func(ctx context.Context, call onereply.Call, q provider.Request, emit func(string) error) (provider.Answer, error) {
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					var text strings.Builder
+					a, err := good.Start(ctx, call, q, func(d string) error {
+						text.WriteString(d)
+						if text.String() == "one " && strings.Contains(q.Messages[len(q.Messages)-1].Text, "no-end 1") {
+							cancel()
+						}
+						return emit(d)
+					})
+					if err != nil && text.Len() > 0 {
+						return provider.Answer{Text: text.String(), Model: "m", FinishReason: "stop"}, nil
+					}
+					return a, err
+				}}
+			},
+			caught: []string{"an end without an end mark, in the middle", "a quota in the stream"},
+			silent: []string{"an answer"},
+		},
+		"shows thinking": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{
+					start: func(ctx context.Context, call onereply.Call, q provider.Request, emit func(string) error) (provider.Answer, error) {
+						return thinkAloud(emit)(good.Start(ctx, call, q, emit))
+					},
+					recover: func(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error) {
+						return thinkAloud(emit)(good.Recover(ctx, operation, emit))
+					},
+				}
+			},
+			caught: []string{"an answer after thinking", "recovery: after thinking"},
+		},
+		"takes 404 for absence": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{recover: func(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error) {
+					impatient, cancel := context.WithTimeoutCause(ctx, 15*time.Millisecond, errors.New("not found"))
+					defer cancel()
+					a, err := good.Recover(impatient, operation, emit)
+					if err != nil && impatient.Err() != nil {
+						return provider.Answer{}, onereply.NotSent(onereply.CodeProviderUnavailable, err)
+					}
+					return a, err
+				}}
+			},
+			caught: []string{"recovery: not found at first", "recovery: never found"},
+		},
+		"waits for ever for what never begins": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{recover: func(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error) {
+					a, err := good.Recover(ctx, operation, emit)
+					var e *onereply.CallError
+					if errors.As(err, &e) {
+						e.Final = false
+					}
+					return a, err
+				}}
+			},
+			caught: []string{"recovery: never begun", "recovery: never found", "recovery: failed for an error of the server"},
+			silent: []string{"recovery: it goes on"},
+		},
+		"takes a failed response for an answer": {
+			fault: func(good *openai.Responses) recovering {
+				return recovering{recover: func(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error) {
+					a, err := good.Recover(ctx, operation, emit)
+					if err != nil {
+						return provider.Answer{Text: "half", Model: "m", FinishReason: "stop"}, nil
+					}
+					return a, nil
+				}}
+			},
+			caught: []string{"recovery: failed for a quota", "recovery: the content filter", "recovery: cancelled at the provider", "recovery: a tool call"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			adapter := providertest.Adapter{
+				Recovers: true,
+				Provider: func() providertest.Provider { return simulator.New(simulator.Options{}) },
+				New: func(baseURL string, transport http.RoundTripper) (provider.Model, error) {
+					good, err := openai.NewResponses("simulated", openai.ResponsesOptions{
+						BaseURL: baseURL, Transport: transport, Background: true,
+						MissingFor: 200 * time.Millisecond, QueuedFor: 100 * time.Millisecond, QuietFor: 50 * time.Millisecond, PollEvery: 10 * time.Millisecond,
+					})
+					if err != nil {
+						return nil, err
+					}
+					planted := test.fault(good)
+					planted.Recoverer = good
+					return planted, nil
+				},
+			}
+			compare(t, providertest.Check(t, adapter, append(test.silent, test.caught...)...), test.caught, test.silent)
+		})
+	}
+}
+
+// lateCheckpoint holds a checkpoint back.
+type lateCheckpoint struct {
+	onereply.Call
+	operation string
+}
+
+func (l *lateCheckpoint) Checkpoint(_ context.Context, operation string) error {
+	l.operation = operation
+	return nil
+}
+
+func (l *lateCheckpoint) save(ctx context.Context) error { return l.Call.Checkpoint(ctx, l.operation) }
+
+// thinkAloud puts what was thought before an answer.
+func thinkAloud(emit func(string) error) func(provider.Answer, error) (provider.Answer, error) {
+	return func(a provider.Answer, err error) (provider.Answer, error) {
+		if err != nil {
+			return a, err
+		}
+		a.Text = "hm so " + a.Text
+		return a, emit("hm so ")
 	}
 }

@@ -21,6 +21,10 @@ type row struct {
 	truncated bool
 	after     time.Duration // the provider's wish to wait
 	usage     onereply.Usage
+
+	// recovered is the answer that an adapter gives which looks a call up after
+	// its line broke.
+	recovered string
 }
 
 // place is what a call meets instead of the scripted provider.
@@ -91,13 +95,13 @@ func failures() []row {
 		{name: "529", prompt: "[[status 529]] why?", class: unknown, code: onereply.CodeProviderOverloaded},
 		{name: "cut before the first byte", prompt: "[[cut before]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
 		{name: "reset before the first byte", prompt: "[[reset before]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "cut after the headers", prompt: "[[cut after 0]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "cut in the middle", prompt: "[[say one two three]] [[cut after 2]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "reset in the middle", prompt: "[[say one two three]] [[reset after 2]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "cut after the last word", prompt: "[[say one two three]] [[cut after 3]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "an end without an end mark", prompt: "[[say one two three]] [[no-end]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "an end without an end mark, in the middle", prompt: "[[say one two three]] [[no-end 1]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
-		{name: "an end without a word", prompt: "[[no-end 0]] why?", class: unknown, code: onereply.CodeProviderUnavailable},
+		{name: "cut after the headers", prompt: "[[cut after 0]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "This is the simulator's scripted answer to: why?"},
+		{name: "cut in the middle", prompt: "[[say one two three]] [[cut after 2]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "one two three"},
+		{name: "reset in the middle", prompt: "[[say one two three]] [[reset after 2]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "one two three"},
+		{name: "cut after the last word", prompt: "[[say one two three]] [[cut after 3]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "one two three"},
+		{name: "an end without an end mark", prompt: "[[say one two three]] [[no-end]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "one two three"},
+		{name: "an end without an end mark, in the middle", prompt: "[[say one two three]] [[no-end 1]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "one two three"},
+		{name: "an end without a word", prompt: "[[no-end 0]] why?", class: unknown, code: onereply.CodeProviderUnavailable, recovered: "This is the simulator's scripted answer to: why?"},
 		{name: "no answer in time", prompt: "[[hang]] why?", silent: onereply.ErrCallTimeout, class: unknown, code: onereply.CodeTimeout},
 		{name: "silence in the middle", prompt: "[[say one two three]] [[hang after 2]] why?", stop: onereply.ErrCallTimeout, class: unknown, code: onereply.CodeTimeout},
 		{name: "an overload in the stream, before output", prompt: "[[error-after 0 overloaded_error]] why?", class: unknown, code: onereply.CodeProviderOverloaded},
@@ -113,7 +117,7 @@ func failures() []row {
 		{name: "a web page", prompt: "[[html]] why?", class: useless, code: onereply.CodeBadProviderResponse},
 		{name: "an error object with 200", prompt: `[[json {"error":{"message":"m","type":"server_error"}}]] why?`, class: useless, code: onereply.CodeBadProviderResponse},
 		{name: "an empty object with 200", prompt: "[[json {}]] why?", class: useless, code: onereply.CodeBadProviderResponse},
-		{name: "an event that is no JSON", prompt: "[[say one two three]] [[broken-json 2]] why?", class: useless, code: onereply.CodeBadProviderResponse},
+		{name: "an event that is no JSON", prompt: "[[say one two three]] [[broken-json 2]] why?", class: useless, code: onereply.CodeBadProviderResponse, recovered: "one two three"},
 		{name: "an answer of 10 MiB", prompt: "[[big 10]] why?", class: useless, code: onereply.CodeBadProviderResponse},
 
 		{name: "cancelled before the answer", prompt: "[[hang]] why?", silent: onereply.ErrCancelled, class: onereply.ClassInterrupted, code: "interrupted"},

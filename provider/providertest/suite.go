@@ -36,21 +36,42 @@ type Adapter struct {
 	New func(baseURL string, transport http.RoundTripper) (provider.Model, error)
 	// Provider returns a fresh scripted provider that speaks the adapter's wire.
 	Provider func() Provider
+	// Recovers says that the model is a provider.Recoverer whose calls survive
+	// their line. It must give up on a response that is missing or does not begin
+	// within some hundred milliseconds, or the suite takes long.
+	Recovers bool
 }
 
 // Run puts the adapter through every row, over HTTP/1.1 and over HTTP/2.
 func Run(t *testing.T, a Adapter) {
 	t.Helper()
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
-		for _, r := range rows() {
-			t.Run(protocol+", "+r.name, func(t *testing.T) {
+		for name, try := range a.all() {
+			t.Run(protocol+", "+name, func(t *testing.T) {
 				t.Parallel()
-				for _, wrong := range a.try(t, r, protocol == "HTTP/2") {
+				for _, wrong := range try(t, protocol == "HTTP/2") {
 					t.Error(wrong)
 				}
 			})
 		}
 	}
+}
+
+// all gives what to try by name: a row of the table each, and of recovery.
+func (a Adapter) all() map[string]func(t *testing.T, http2 bool) []string {
+	all := map[string]func(t *testing.T, http2 bool) []string{}
+	for _, r := range rows() {
+		if a.Recovers && r.recovered != "" {
+			r.class, r.code, r.text = "", "", r.recovered
+		}
+		all[r.name] = func(t *testing.T, http2 bool) []string { return a.try(t, r, http2) }
+	}
+	if a.Recovers {
+		for _, r := range recoveries() {
+			all[r.name] = func(t *testing.T, http2 bool) []string { return a.recover(t, r, http2) }
+		}
+	}
+	return all
 }
 
 // Check puts the adapter through the rows of the names over HTTP/1.1 and returns
@@ -61,16 +82,16 @@ func Check(t *testing.T, a Adapter, names ...string) map[string][]string {
 	var mu sync.Mutex
 	found := map[string][]string{}
 	t.Run("rows", func(t *testing.T) {
-		for _, r := range rows() {
-			if !slices.Contains(names, r.name) {
+		for name, try := range a.all() {
+			if !slices.Contains(names, name) {
 				continue
 			}
-			t.Run(r.name, func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if wrong := a.try(t, r, false); len(wrong) > 0 {
+				if wrong := try(t, false); len(wrong) > 0 {
 					mu.Lock()
 					defer mu.Unlock()
-					found[r.name] = wrong
+					found[name] = wrong
 				}
 			})
 		}
@@ -78,10 +99,19 @@ func Check(t *testing.T, a Adapter, names ...string) map[string][]string {
 	return found
 }
 
-// Rows returns the names of the suite's rows.
+// Rows returns the names of the suite's rows that every adapter has.
 func Rows() []string {
 	var names []string
 	for _, r := range rows() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// Recoveries returns the names of the rows for adapters that recover calls.
+func Recoveries() []string {
+	var names []string
+	for _, r := range recoveries() {
 		names = append(names, r.name)
 	}
 	return names
@@ -99,29 +129,8 @@ type result struct {
 
 func (a Adapter) try(t *testing.T, r row, http2 bool) []string {
 	t.Helper()
-	scripted := &counted{Provider: a.Provider(), arrived: make(chan struct{}, 1)}
-	server := httptest.NewUnstartedServer(scripted)
-	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	transport := provider.NewTransport()
-	transport.Proxy = nil
-	if http2 || r.place == stranger {
-		server.EnableHTTP2 = http2
-		server.StartTLS()
-		config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-		if r.place == stranger {
-			config.RootCAs = x509.NewCertPool()
-		}
-		config.NextProtos = nil // the transport offers what it speaks
-		transport.TLSClientConfig = config
-	} else {
-		server.Start()
-	}
-	defer func() {
-		transport.CloseIdleConnections()
-		scripted.Close()
-		server.Close()
-	}()
-	model, err := a.New(address(t, r.place, server)+"/v1", transport)
+	scripted, model, end, err := a.open(t, r.place, http2)
+	defer end()
 	if err != nil {
 		return []string{"New: " + err.Error()}
 	}
@@ -130,17 +139,56 @@ func (a Adapter) try(t *testing.T, r row, http2 bool) []string {
 	return judge(r, got)
 }
 
-// counted counts the requests that arrive whole, whatever the provider makes of
-// them, and says when the first has.
+// open starts a scripted provider and the model that talks to it.
+func (a Adapter) open(t *testing.T, where place, http2 bool) (scripted *counted, model provider.Model, end func(), err error) {
+	t.Helper()
+	scripted = &counted{Provider: a.Provider(), arrived: make(chan struct{}, 1)}
+	server := httptest.NewUnstartedServer(scripted)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	transport := provider.NewTransport()
+	transport.Proxy = nil
+	if http2 || where == stranger {
+		server.EnableHTTP2 = http2
+		server.StartTLS()
+		config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		if where == stranger {
+			config.RootCAs = x509.NewCertPool()
+		}
+		config.NextProtos = nil // the transport offers what it speaks
+		transport.TLSClientConfig = config
+	} else {
+		server.Start()
+	}
+	end = func() {
+		transport.CloseIdleConnections()
+		scripted.Close()
+		server.Close()
+	}
+	model, err = a.New(address(t, where, server)+"/v1", transport)
+	return scripted, model, end, err
+}
+
+// counted counts the requests that arrive whole and can start work, whatever the
+// provider makes of them, and says when the first has. Lookups and cancels are
+// none.
 type counted struct {
 	Provider
 	requests atomic.Int64
+	lookups  atomic.Int64
+	cancels  atomic.Int64
 	arrived  chan struct{}
 }
 
 func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	c.requests.Add(1)
+	switch {
+	case r.Method == http.MethodGet:
+		c.lookups.Add(1)
+	case strings.HasSuffix(r.URL.Path, "/cancel"):
+		c.cancels.Add(1)
+	default:
+		c.requests.Add(1)
+	}
 	select {
 	case c.arrived <- struct{}{}:
 	default:

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -15,13 +16,19 @@ type chatWire struct {
 
 type object = map[string]any
 
-func (c *chatWire) event(data object) {
+// failText is the message of every error the simulator makes in a stream.
+const failText = "the simulator was told to fail"
+
+// spell gives the JSON of what is built here of strings and numbers.
+func spell(data object) string {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		panic("simulator: an event that is no JSON: " + err.Error()) // built here of strings and numbers
+		panic("simulator: an event that is no JSON: " + err.Error())
 	}
-	_, _ = io.WriteString(c.w, "data: "+string(raw)+"\n\n")
+	return string(raw)
 }
+
+func (c *chatWire) event(data object) { _, _ = io.WriteString(c.w, "data: "+spell(data)+"\n\n") }
 
 func (c *chatWire) chunk(delta object, finish any) {
 	c.event(object{
@@ -47,8 +54,8 @@ func (c *chatWire) put(k kind, text string) {
 	}
 }
 
-func (c *chatWire) fail(code string) {
-	c.event(object{"error": object{"message": "the simulator was told to fail", "type": code, "code": nil}})
+func (c *chatWire) fail(p Plan, _ int) {
+	c.event(object{"error": object{"message": failText, "type": p.Code, "code": nil}})
 }
 
 func (c *chatWire) end(p Plan, words int) {
@@ -83,9 +90,43 @@ func errorObject(status int, code, message string) []byte {
 	if code != "" {
 		named = code
 	}
-	raw, err := json.Marshal(object{"error": object{"message": message, "type": kind, "param": nil, "code": named}})
+	return []byte(spell(object{"error": object{"message": message, "type": kind, "param": nil, "code": named}}))
+}
+
+// readChat reads a chat completions request.
+func readChat(body io.Reader) (r Request, asked wishes, err error) {
+	var in struct {
+		Model   string `json:"model"`
+		Stream  bool   `json:"stream"`
+		Options struct {
+			Usage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		Messages []turn `json:"messages"`
+	}
+	if err := readJSON(body, &in); err != nil {
+		return r, asked, err
+	}
+	r.Model = in.Model
+	return r, wishes{stream: in.Stream, usage: in.Options.Usage}, r.take("messages", in.Messages)
+}
+
+// readJSON reads a request's body.
+func readJSON(body io.Reader, into any) error {
+	raw, err := io.ReadAll(body)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
 	if err != nil {
-		panic("simulator: an error that is no JSON: " + err.Error()) // built here of strings
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	return nil
+}
+
+// quote spells a text as JSON.
+func quote(text string) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic("simulator: a text that is no JSON: " + err.Error()) // every string has one
 	}
 	return raw
 }

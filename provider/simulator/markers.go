@@ -36,6 +36,12 @@ var marker = regexp.MustCompile(`(?s)\[\[(.*?)\]\]`)
 //	[[error-after 3 code]]  an error event after 3 words
 //	[[broken-json 3]]      an event that is no JSON after 3 words
 //	[[toolcall]] [[toolcall cut]]  asks for a tool, with whole or cut arguments
+//	[[pause]]              ends in the middle of a turn, as Anthropic may
+//	[[failed 3 code]]      fails for good after 3 words
+//	[[cancelled 3]]        is cancelled at the provider after 3 words
+//	[[queued]]             never begins (in the background)
+//	[[missing 2]]          two lookups find nothing at first; without a number none ever does
+//	[[no-resume]]          a lookup cannot be streamed
 //
 // Any other marker is an error, so that a slip of the pen fails loudly.
 func ParsePlan(prompt string, n int) (Plan, error) {
@@ -113,6 +119,9 @@ var verbs = map[string]func(p *Plan, rest string) error{
 	"filter":      func(p *Plan, _ string) error { p.Finish = "content_filter"; return nil },
 	"length":      func(p *Plan, _ string) error { p.Finish = "length"; return nil },
 	"no-done":     func(p *Plan, _ string) error { p.NoDone = true; return nil },
+	"pause":       func(p *Plan, _ string) error { p.Finish = "pause"; return nil },
+	"queued":      func(p *Plan, _ string) error { p.Queued = true; return nil },
+	"no-resume":   func(p *Plan, _ string) error { p.NoResume = true; return nil },
 	"no-finish":   func(p *Plan, _ string) error { p.NoFinish = true; return nil },
 	"retry-after": func(p *Plan, rest string) error { p.RetryAfter = rest; return nil },
 	"html": func(p *Plan, _ string) error {
@@ -166,6 +175,23 @@ var verbs = map[string]func(p *Plan, rest string) error{
 		return p.afterWords(ErrorEvent, words)
 	},
 	"broken-json": func(p *Plan, rest string) error { return p.afterWords(BrokenJSON, rest) },
+	"cancelled":   func(p *Plan, rest string) error { return p.afterWords(Cancelled, rest) },
+	"failed": func(p *Plan, rest string) error {
+		words, code, _ := strings.Cut(rest, " ")
+		p.Code = strings.TrimSpace(code)
+		return p.afterWords(Failed, words)
+	},
+	"missing": func(p *Plan, rest string) error {
+		if p.Missing = Everything; rest == "" {
+			return nil
+		}
+		n, err := strconv.Atoi(rest)
+		if err != nil || n < 1 {
+			return fmt.Errorf("want a number of lookups, 1 or more")
+		}
+		p.Missing = n
+		return nil
+	},
 	"toolcall": func(p *Plan, rest string) error {
 		p.Fault, p.After = ToolCall, 0
 		if rest == "cut" {

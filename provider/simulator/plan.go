@@ -19,6 +19,8 @@ const (
 	BrokenJSON Fault = "broken-json" // an event whose data is no JSON
 	ToolCall   Fault = "toolcall"    // the model asks for a tool
 	CutTool    Fault = "toolcall-cut"
+	Failed     Fault = "failed" // the answer ends as failed, with Plan.Code, where the wire has a word for that
+	Cancelled  Fault = "cancelled"
 )
 
 // Before, as Plan.After, is the moment before the status line.
@@ -47,6 +49,11 @@ type Plan struct {
 	RetryAfter  string
 	Body        string
 	ContentType string
+
+	// Of answers made in the background, which can be looked up.
+	Queued   bool // never begins
+	Missing  int  // how many lookups find nothing at first
+	NoResume bool // a lookup cannot be streamed
 }
 
 // tokens is the usage to report for an answer of so many words.
@@ -55,4 +62,10 @@ func (p Plan) tokens(words int) (in, out int) {
 		return 1, words
 	}
 	return p.Usage[0], p.Usage[1]
+}
+
+// ofConnection reports whether the fault is one of the line to the client, which
+// an answer made in the background survives.
+func (p Plan) ofConnection() bool {
+	return p.Fault == Cut || p.Fault == Reset || p.Fault == NoEnd || p.Fault == BrokenJSON
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -15,7 +16,7 @@ type wire interface {
 	// put sends a piece of one kind.
 	put(k kind, text string)
 	// fail sends an error event, broken an event that cannot be read.
-	fail(code string)
+	fail(p Plan, words int)
 	broken()
 	end(p Plan, words int)
 	// errorBody is the body of an error status.
@@ -32,54 +33,68 @@ const (
 	tool     kind = "tool" // the text is the arguments
 )
 
+// line is what the pieces of a stream travel on.
+type line interface {
+	// flush sends what was written; an error means that nobody reads any more.
+	flush() error
+	// drop ends the line without a farewell, by a reset if so told.
+	drop(reset bool)
+}
+
 // player carries out one plan.
 type player struct {
-	writer  http.ResponseWriter
-	request *http.Request
-	plan    Plan
-	closed  <-chan struct{}
-	wire    wire
+	ctx    context.Context // ends when nobody wants the rest
+	plan   Plan
+	closed <-chan struct{}
+	wire   wire
+	line   line
 
 	said strings.Builder
 	left bool
 }
 
-func (p *player) play() {
-	if !p.wait(p.plan.Delay) {
-		return
+// play answers one request.
+func (p *player) play(w http.ResponseWriter, r *http.Request) {
+	if p.wait(p.plan.Delay) && p.refuse(w, r) {
+		p.stream()
 	}
+}
+
+// refuse does what happens in place of a stream, and otherwise reports true with
+// the headers of one set.
+func (p *player) refuse(w http.ResponseWriter, r *http.Request) bool {
 	if p.plan.RetryAfter != "" {
-		p.writer.Header().Set("Retry-After", p.plan.RetryAfter)
+		w.Header().Set("Retry-After", p.plan.RetryAfter)
 	}
 	switch p.plan.Fault {
 	case Status:
-		p.body(p.plan.Status, "application/json", string(p.wire.errorBody(p.plan.Status, p.plan.Code)))
-		return
+		body(w, p.plan.Status, "application/json", string(p.wire.errorBody(p.plan.Status, p.plan.Code)))
+		return false
 	case Redirect:
-		p.writer.Header().Set("Location", p.request.URL.Path+"/elsewhere")
-		p.writer.WriteHeader(p.plan.Status)
-		return
+		w.Header().Set("Location", r.URL.Path+"/elsewhere")
+		w.WriteHeader(p.plan.Status)
+		return false
 	case Raw:
-		p.body(http.StatusOK, p.plan.ContentType, p.plan.Body)
-		return
+		body(w, http.StatusOK, p.plan.ContentType, p.plan.Body)
+		return false
 	}
 	if p.plan.After == Before {
 		p.fault(0)
-		return
+		return false
 	}
-	p.stream()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	return true
 }
 
-func (p *player) body(status int, contentType, text string) {
-	p.writer.Header().Set("Content-Type", contentType)
-	p.writer.WriteHeader(status)
-	_, _ = io.WriteString(p.writer, text)
+func body(w http.ResponseWriter, status int, contentType, text string) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
 }
 
 // stream says the words and meets the fault where the plan puts it.
 func (p *player) stream() {
-	p.writer.Header().Set("Content-Type", "text/event-stream")
-	p.writer.Header().Set("Cache-Control", "no-cache")
 	p.wire.open()
 	p.flush()
 	if p.plan.Thinking != "" {
@@ -117,13 +132,13 @@ func (p *player) stream() {
 func (p *player) fault(words int) {
 	switch p.plan.Fault {
 	case Cut:
-		p.drop(false)
+		p.line.drop(false)
 	case Reset:
-		p.drop(true)
+		p.line.drop(true)
 	case Hang:
 		p.hang()
-	case ErrorEvent:
-		p.wire.fail(p.plan.Code)
+	case ErrorEvent, Failed, Cancelled:
+		p.wire.fail(p.plan, words)
 	case BrokenJSON:
 		p.wire.broken()
 	case ToolCall:
@@ -140,7 +155,7 @@ func (p *player) fault(words int) {
 // wait reports false when the client left or the simulator closed meanwhile.
 func (p *player) wait(d time.Duration) bool {
 	if d <= 0 {
-		p.left = p.request.Context().Err() != nil
+		p.left = p.ctx.Err() != nil
 		return !p.left
 	}
 	timer := time.NewTimer(d)
@@ -148,7 +163,7 @@ func (p *player) wait(d time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-p.request.Context().Done():
+	case <-p.ctx.Done():
 		p.left = true
 	case <-p.closed:
 	}
@@ -157,21 +172,26 @@ func (p *player) wait(d time.Duration) bool {
 
 func (p *player) hang() {
 	select {
-	case <-p.request.Context().Done():
+	case <-p.ctx.Done():
 		p.left = true
 	case <-p.closed:
 	}
 }
 
 func (p *player) flush() {
-	if err := http.NewResponseController(p.writer).Flush(); err != nil {
+	if err := p.line.flush(); err != nil {
 		p.left = true
 	}
 }
 
+// connection is the line to a client.
+type connection struct{ w http.ResponseWriter }
+
+func (c connection) flush() error { return http.NewResponseController(c.w).Flush() }
+
 // drop ends the connection, or over HTTP/2, where streams share one, the stream.
-func (p *player) drop(reset bool) {
-	conn, _, err := http.NewResponseController(p.writer).Hijack()
+func (c connection) drop(reset bool) {
+	conn, _, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}

@@ -45,6 +45,8 @@ type Simulator struct {
 	closed  chan struct{}
 	close   sync.Once
 	log     log
+
+	operations operations
 }
 
 // New returns a simulator.
@@ -52,29 +54,57 @@ func New(o Options) *Simulator {
 	if o.Keep <= 0 {
 		o.Keep = 10_000
 	}
-	return &Simulator{options: o, closed: make(chan struct{}), log: newLog(o.Keep)}
+	return &Simulator{options: o, closed: make(chan struct{}), log: newLog(o.Keep), operations: operations{byID: map[string]*operation{}}}
 }
 
 // Close ends every request that hangs or waits, so that the server that carries
-// the simulator can stop. It may be called twice.
-func (s *Simulator) Close() { s.close.Do(func() { close(s.closed) }) }
+// the simulator can stop, and what is made in the background. It may be called
+// twice.
+func (s *Simulator) Close() {
+	s.close.Do(func() { close(s.closed) })
+	s.operations.making.Wait()
+}
 
-// ServeHTTP answers POSTs to any path that ends in /chat/completions, and GETs
-// of /models with a list of one.
+// wires are the paths that start work, by how they end.
+var wires = map[string]struct {
+	read func(io.Reader) (Request, wishes, error)
+	with func(w http.ResponseWriter, r Request, asked wishes) wire
+}{
+	"/chat/completions": {readChat, func(w http.ResponseWriter, r Request, asked wishes) wire {
+		return &chatWire{w: w, model: r.Model, usage: asked.usage}
+	}},
+	"/responses": {readResponses, func(w http.ResponseWriter, r Request, _ wishes) wire {
+		return &responsesWire{id: fmt.Sprintf("resp_foreground_%d", r.Number), model: r.Model, say: func(e numberedEvent) { _, _ = io.WriteString(w, e.data) }}
+	}},
+	"/messages": {readMessages, func(w http.ResponseWriter, r Request, _ wishes) wire {
+		return &messagesWire{w: w, model: r.Model}
+	}},
+}
+
+// ServeHTTP answers POSTs to any path that ends in /chat/completions, /responses
+// or /messages, lookups and cancels below /responses, and GETs of /models with a
+// list of one.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for end := range wires {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, end) {
+			s.answer(w, r, end)
+			return
+		}
+	}
 	switch {
+	case strings.Contains(r.URL.Path, "/responses/"):
+		s.lookup(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"simulator","object":"model","created":0,"owned_by":"onereply"}]}`)
-	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		s.chat(w, r)
+		body(w, http.StatusOK, "application/json", `{"object":"list","data":[{"id":"simulator","object":"model","created":0,"owned_by":"onereply"}]}`)
 	default:
 		refuse(w, http.StatusNotFound, "not_found", "the simulator has no "+r.Method+" "+r.URL.Path)
 	}
 }
 
-func (s *Simulator) chat(w http.ResponseWriter, r *http.Request) {
-	request, asked, err := readChat(http.MaxBytesReader(w, r.Body, maxBody))
+// answer carries out the plan of a request that starts work.
+func (s *Simulator) answer(w http.ResponseWriter, r *http.Request, end string) {
+	spelling := wires[end]
+	request, asked, err := spelling.read(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "invalid_request", err.Error())
 		return
@@ -82,7 +112,8 @@ func (s *Simulator) chat(w http.ResponseWriter, r *http.Request) {
 	request.Path = r.URL.Path
 	entry := s.log.open(request, r.Header)
 	defer s.log.end(entry)
-	plan, err := s.plan(s.log.request(entry))
+	request = s.log.request(entry)
+	plan, err := s.plan(request)
 	if err == nil && !asked.stream {
 		err = fmt.Errorf("the simulator only streams: set stream to true")
 	}
@@ -90,9 +121,22 @@ func (s *Simulator) chat(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "invalid_request", err.Error())
 		return
 	}
-	p := &player{writer: w, request: r, plan: plan, closed: s.closed, wire: &chatWire{w: w, model: request.Model, usage: asked.usage}}
-	defer func() { s.log.note(entry, p.said.String(), p.left) }()
-	p.play()
+	p := &player{ctx: r.Context(), plan: plan, closed: s.closed, wire: spelling.with(w, request, asked), line: connection{w}}
+	if !asked.background {
+		defer func() { s.log.note(entry, p.said.String(), p.left) }()
+		p.play(w, r)
+		return
+	}
+	if p.refuse(w, r) {
+		words, left := s.follow(w, r, s.background(r.Context(), request, plan), -1, plan.ofConnection())
+		s.log.note(entry, firstWords(plan.Text, words), left)
+	}
+}
+
+// firstWords gives what was said of a text.
+func firstWords(text string, n int) string {
+	words := strings.SplitAfter(text, " ")
+	return strings.Join(words[:min(n, len(words))], "")
 }
 
 func (s *Simulator) plan(r Request) (Plan, error) {
@@ -105,40 +149,27 @@ func (s *Simulator) plan(r Request) (Plan, error) {
 }
 
 // wishes are the ways of answering a request may ask for.
-type wishes struct{ stream, usage bool }
+type wishes struct{ stream, usage, background bool }
 
-// readChat reads a chat completions request.
-func readChat(body io.Reader) (r Request, asked wishes, err error) {
-	var in struct {
-		Model   string `json:"model"`
-		Stream  bool   `json:"stream"`
-		Options struct {
-			Usage bool `json:"include_usage"`
-		} `json:"stream_options"`
-		Messages []struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		} `json:"messages"`
+// turn is a message of a request, as it is spelled.
+type turn struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+// take reads the turns of a request, which its wire calls by the name.
+func (r *Request) take(name string, turns []turn) error {
+	if len(turns) == 0 {
+		return fmt.Errorf("%s is empty", name)
 	}
-	raw, err := io.ReadAll(body)
-	if err != nil {
-		return r, asked, fmt.Errorf("reading the request: %w", err)
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return r, asked, fmt.Errorf("reading the request: %w", err)
-	}
-	if len(in.Messages) == 0 {
-		return r, asked, fmt.Errorf("messages is empty")
-	}
-	r.Model = in.Model
-	for i, m := range in.Messages {
+	for i, m := range turns {
 		text, err := textOf(m.Content)
 		if err != nil {
-			return r, asked, fmt.Errorf("messages[%d]: %w", i, err)
+			return fmt.Errorf("%s[%d]: %w", name, i, err)
 		}
 		// What real providers refuse is refused here, so that a poisoned history shows.
 		if strings.TrimSpace(text) == "" {
-			return r, asked, fmt.Errorf("messages[%d]: content is empty", i)
+			return fmt.Errorf("%s[%d]: content is empty", name, i)
 		}
 		r.Messages = append(r.Messages, Message{Role: m.Role, Text: text})
 		if m.Role == "user" {
@@ -146,7 +177,7 @@ func readChat(body io.Reader) (r Request, asked wishes, err error) {
 		}
 	}
 	r.Key = keyOf(r.Prompt)
-	return r, wishes{stream: in.Stream, usage: in.Options.Usage}, nil
+	return nil
 }
 
 // textOf reads a message's text, as a string or in parts.
