@@ -43,15 +43,12 @@ func postgresClaimMutations() []mutation {
 	var all []mutation
 	for _, file := range []string{"claim", "claim_ids"} {
 		queued := edit{file + ".sql", "t.run_at <= statement_timestamp()", "true"}
-		running := edit{file + ".sql", "(t.lease_until IS NULL OR t.lease_until <= statement_timestamp())", "true"}
-		if file == "claim_ids" {
-			running.before = "coalesce(t.lease_until, '-infinity') <= statement_timestamp()"
-		}
+		running := edit{file + ".sql", "t.lease_until <= statement_timestamp()", "true"}
 		all = append(all,
 			onPostgres(file+": version rises", "P5", edit{file + ".sql", "version = t.version + 1", "version = greatest(t.version, 1)"}),
 			onPostgres(file+": queued task not yet due", "P5", queued, edit{file + ".sql", " AND n.run_at <= n.now", ""}),
-			onPostgres(file+": running task's lease not over", "P5", running, edit{file + ".sql", " AND coalesce(n.lease_until, '-infinity') <= n.now", ""}),
-			onPostgres(file+": lease over at its very instant", "P5", edit{file + ".sql", "coalesce(n.lease_until, '-infinity') <= n.now", "coalesce(n.lease_until, '-infinity') < n.now"}),
+			onPostgres(file+": running task's lease not over", "P5", running, edit{file + ".sql", " AND n.lease_until <= n.now", ""}),
+			onPostgres(file+": lease over at its very instant", "P5", edit{file + ".sql", "n.lease_until <= n.now", "n.lease_until < n.now"}),
 			onPostgres(file+": a spent task gets no attempt", "P8", edit{file + ".sql", "CASE WHEN p.spent THEN 0 ELSE 1 END", "1"}),
 			onPostgres(file+": never past the deadline", "P8", edit{file + ".sql", "least(p.now + $3::interval, t.deadline, ", "least(p.now + $3::interval, "}),
 		)

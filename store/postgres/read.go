@@ -41,8 +41,7 @@ func (s *Store) Drafts(ctx context.Context, positions []store.Position) ([]store
 	return drafts, nil
 }
 
-// Due implements store.Reader. It reads one index entry a kind and the running
-// tasks, which are few.
+// Due implements store.Reader. It reads two index entries a kind.
 func (s *Store) Due(ctx context.Context, kinds []string) (due store.Due, err error) {
 	err = s.do(ctx, s.db, "due", func(scan func(...any) error) error {
 		var known bool

@@ -27,15 +27,17 @@ CREATE TABLE onereply.tasks (
     elapsed_from  timestamptz NOT NULL,
     deadline      timestamptz,
     on_unknown    text        NOT NULL,
-    acceptance    text        NOT NULL
+    acceptance    text        NOT NULL,
+    CONSTRAINT running_has_a_lease CHECK (status <> 'running' OR lease_until IS NOT NULL)
 ) WITH (
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05
 );
--- What a claim looks for. lease_until is in no index, so that a renewal
--- rewrites none: running tasks are as few as there are workers.
+-- What a claim looks for, and the next moment there is something to claim. A
+-- renewal moves its entry of tasks_leased, once a third of a lease; without the
+-- lease in it every look for work would read every running task.
 CREATE INDEX tasks_due ON onereply.tasks (kind, run_at) WHERE status = 'queued';
-CREATE INDEX tasks_running ON onereply.tasks (kind) WHERE status = 'running';
+CREATE INDEX tasks_leased ON onereply.tasks (kind, lease_until) WHERE status = 'running';
 CREATE INDEX tasks_ended ON onereply.tasks (ended_at, status) WHERE ended_at IS NOT NULL;
 
 -- A key and what it is bound to (P1). task_id is empty for a keyed request

@@ -10,8 +10,8 @@ WITH f AS MATERIALIZED (
             ORDER BY t.run_at LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) q
         UNION ALL
         SELECT e.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
-            SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, coalesce(t.lease_until, t.created_at) AS since FROM onereply.tasks t
-            WHERE t.status = 'running' AND t.kind = k.kind AND (t.lease_until IS NULL OR t.lease_until <= statement_timestamp())
+            SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, t.lease_until AS since FROM onereply.tasks t
+            WHERE t.status = 'running' AND t.kind = k.kind AND t.lease_until <= statement_timestamp()
             ORDER BY t.lease_until LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) e
     ) w
 ), n AS MATERIALIZED (
@@ -20,7 +20,7 @@ WITH f AS MATERIALIZED (
     SELECT n.*, a.attempt AS fresh,
         NOT (n.attempts_used < n.attempts_max AND (n.deadline IS NULL OR n.deadline > n.now) AND n.elapsed_from + n.elapsed_max > n.now) AS spent
     FROM n JOIN unnest($1::text[]) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
-    WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND coalesce(n.lease_until, '-infinity') <= n.now
+    WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND n.lease_until <= n.now
 ), c AS (
     UPDATE onereply.tasks t
     SET version = t.version + 1, attempt = p.fresh, worker = $2, status = 'running',

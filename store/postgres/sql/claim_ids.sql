@@ -4,7 +4,7 @@ WITH f AS MATERIALIZED (
     SELECT r.* FROM (SELECT k.id COLLATE "C" AS id FROM unnest($5::text[]) AS k(id) ORDER BY 1) k CROSS JOIN LATERAL (
         SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, t.run_at AS since
         FROM onereply.tasks t WHERE t.id = k.id AND t.kind = ANY($4::text[])
-          AND (t.status = 'queued' AND t.run_at <= statement_timestamp() OR t.status = 'running' AND coalesce(t.lease_until, '-infinity') <= statement_timestamp())
+          AND (t.status = 'queued' AND t.run_at <= statement_timestamp() OR t.status = 'running' AND t.lease_until <= statement_timestamp())
         FOR NO KEY UPDATE SKIP LOCKED) r
     LIMIT cardinality($1::text[])
 ), n AS MATERIALIZED (
@@ -13,7 +13,7 @@ WITH f AS MATERIALIZED (
     SELECT n.*, a.attempt AS fresh,
         NOT (n.attempts_used < n.attempts_max AND (n.deadline IS NULL OR n.deadline > n.now) AND n.elapsed_from + n.elapsed_max > n.now) AS spent
     FROM n JOIN unnest($1::text[]) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
-    WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND coalesce(n.lease_until, '-infinity') <= n.now
+    WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND n.lease_until <= n.now
 ), c AS (
     UPDATE onereply.tasks t
     SET version = t.version + 1, attempt = p.fresh, worker = $2, status = 'running',
