@@ -60,6 +60,14 @@ func (r *Refusal) Is(target error) bool {
 	return false
 }
 
+// OwnEnd reports whether the assignment was refused because it had ended its
+// task, or put it back, itself: housekeeping that came after its own end, such as
+// a renewal on its way, and no late answer.
+func (r *Refusal) OwnEnd() bool {
+	return r.By == r.Guard.Attempt && r.Version == r.Guard.Version &&
+		(r.Why == WhyCompleted || r.Why == WhyFailed || r.Why == WhyPutBack)
+}
+
 // Refuse classifies a refused guarded write from the task as read afterwards.
 // A nil task was not found.
 func Refuse(g Guard, now *Task) *Refusal {

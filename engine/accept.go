@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/onereply/onereply"
@@ -16,16 +17,23 @@ type endItem struct {
 	ending store.Ending
 }
 
+// hookPatience is how long an Ended hook that fails is tried again with the same
+// candidate before the task is put back.
+const hookPatience = 20 * time.Second
+
 // finish carries out a decision: the guarded end of the assignment with the
 // kind's Ended hook, in one transaction (P3, P4, P5). It tries again while the
 // store cannot be reached or the hook fails, as long as the lease can still be
-// good, because the candidate was paid for.
+// good, because the candidate was paid for. A hook that goes on failing has the
+// task put back with the hook's error as its last cause, so that the task shows
+// what keeps it from ending.
 func (a *attempt) finish(out json.RawMessage, d onereply.Decision) {
 	if d.Action == onereply.Drop {
 		return
 	}
 	item := endItem{ctx: context.WithoutCancel(a.ctx), ending: a.endingFor(out, d)}
 	backoff := onereply.Backoff{Base: 50 * time.Millisecond, Max: 2 * time.Second}
+	began := time.Now()
 	for n := 1; ; n++ {
 		v, err := a.e.ends.do(item.ctx, item)
 		if err == nil {
@@ -33,6 +41,16 @@ func (a *attempt) finish(out json.RawMessage, d onereply.Decision) {
 			return
 		}
 		wait := backoff.Delay(n, a.e.o.Draw) + backoff.Base
+		var refused *hookError
+		if errors.As(err, &refused) && item.ending.Op != store.Retry {
+			patience := min(hookPatience, a.leaseEnds().Sub(began)/2)
+			if time.Since(began)+wait > patience {
+				a.e.log.Error("an ended hook keeps failing; its task is put back",
+					"task", a.as.Task.ID, "version", a.as.Guard.Version, "attempt", a.as.Guard.Attempt, "error", err)
+				item.ending = a.putBack(item.ending, err)
+				continue
+			}
+		}
 		if time.Now().Add(wait).After(a.leaseEnds()) {
 			a.e.log.Error("giving up ending an assignment; it is taken over when its lease ends",
 				"op", d.Action, "task", a.as.Task.ID, "version", a.as.Guard.Version, "attempt", a.as.Guard.Attempt, "error", err)
@@ -61,6 +79,16 @@ func (a *attempt) endingFor(out json.RawMessage, d onereply.Decision) store.Endi
 		end.Op = store.Release
 	}
 	return end
+}
+
+// putBack is the ending of a task whose end the application's hook refuses. The
+// wait grows with the attempts, so that a task that cannot end costs little.
+func (a *attempt) putBack(end store.Ending, cause error) store.Ending {
+	return store.Ending{
+		Guard: end.Guard, Op: store.Retry, Outcome: onereply.OutcomeRetried, Closed: end.Closed,
+		Failure: &onereply.Failure{Code: "hook_failed", Message: onereply.Short(cause.Error())},
+		Delay:   a.kind.Policy.Backoff.Delay(int(a.as.Guard.Version), a.e.o.Draw),
+	}
 }
 
 // finished tells the observer, the streams and the claim loop.
@@ -140,11 +168,34 @@ func (e *Engine) runEnded(ctx context.Context, tx onereply.Tx, ended []onereply.
 		if k.Ended == nil {
 			return nil
 		}
-		if err := k.Ended(ctx, tx, tasks); err != nil {
-			return fmt.Errorf("ended hook of kind %s: %w", k.Name, err)
+		err := e.hook("ended", k.Name, func() error { return k.Ended(ctx, tx, tasks) })
+		if err != nil {
+			return &hookError{kind: k.Name, err: err}
 		}
 		return nil
 	})
+}
+
+// hookError is an Ended hook's failure: the database was there, and the
+// application's own rows were refused.
+type hookError struct {
+	kind string
+	err  error
+}
+
+func (e *hookError) Error() string { return fmt.Sprintf("ended hook of kind %s: %v", e.kind, e.err) }
+func (e *hookError) Unwrap() error { return e.err }
+
+// hook runs a hook of the application's. A panic in it is its error, whoever
+// runs it: it must take down neither a worker nor the caller of Cancel.
+func (e *Engine) hook(name, kind string, run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("a hook panicked", "hook", name, "kind", kind, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s hook of kind %s panicked: %v", name, kind, p)
+		}
+	}()
+	return run()
 }
 
 // afterFailedEnd reads the task when the commit's answer was lost, before anyone

@@ -204,6 +204,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	} else {
 		<-ctx.Done()
 	}
+	// Readers see the ends of the drain before their streams close.
+	if err := e.hub.refresh(inner); err != nil {
+		e.log.Warn("reading the last drafts failed; readers come back for them", "error", err)
+	}
 	stop()
 	wg.Wait()
 	e.hub.close()

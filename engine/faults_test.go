@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,4 +261,88 @@ func TestUnderFirstValidALateAnswerFillsAnEmptySlot(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAHookThatGoesOnFailingShowsItsCauseOnTheTask(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, h *house) {
+		k := echo()
+		k.Policy = onereply.Policy{MaxAttempts: 2, MaxElapsed: 5 * time.Minute}
+		var well atomic.Bool
+		var calls atomic.Int32
+		k.Ended = func(context.Context, onereply.Tx, []onereply.Ended[ask, answer]) error {
+			calls.Add(1)
+			if !well.Load() {
+				return errBroken
+			}
+			return nil
+		}
+		e := h.start(engine.Options{}, k)
+		id := h.submit(e, k, "k", "x").ID
+		<-time.After(10 * time.Minute)
+		stuck, err := e.Task(t.Context(), "w", id)
+		if err != nil || stuck.Status.Ended() || stuck.Error == nil || stuck.Error.Code != "hook_failed" || !strings.Contains(stuck.Error.Message, "broken") {
+			t.Fatalf("%s, error %+v, %v", stuck.Status, stuck.Error, err)
+		}
+		if stuck.Budget.Calls.Used > 2 {
+			t.Errorf("%d calls were paid for", stuck.Budget.Calls.Used)
+		}
+		if !has(h.events(e, id), onereply.EventRetried) {
+			t.Errorf("the timeline does not show it: %v", h.events(e, id))
+		}
+		if n := calls.Load(); n > 2000 {
+			t.Errorf("the hook ran %d times in ten minutes", n)
+		}
+		well.Store(true)
+		if task := h.wait(e, id); !task.Status.Ended() {
+			t.Errorf("%s once the hook is well", task.Status)
+		}
+	})
+}
+
+func TestAPanicInAHookIsAnErrorForWhoeverRunsIt(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, h *house) {
+		k := echo()
+		k.Ended = func(context.Context, onereply.Tx, []onereply.Ended[ask, answer]) error { panic("boom") }
+		e := h.start(engine.Options{Workers: -1}, k)
+		id := h.submit(e, k, "k", "x").ID
+		if _, err := e.Cancel(t.Context(), "w", id); err == nil || !strings.Contains(err.Error(), "boom") {
+			t.Errorf("cancel gave %v", err)
+		}
+		if task, err := e.Task(t.Context(), "w", id); err != nil || task.Status != onereply.StatusQueued {
+			t.Errorf("%s, %v", task.Status, err)
+		}
+		k.Created = func(context.Context, onereply.Tx, []onereply.Created[ask]) error { panic("bang") }
+		f := h.start(engine.Options{Workers: -1}, k)
+		s, err := k.Submission("w", "other", ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Submit(t.Context(), s); err == nil || !strings.Contains(err.Error(), "bang") {
+			t.Errorf("submit gave %v", err)
+		}
+	})
+}
+
+func TestReadersSeeTheEndsOfADrain(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, h *house) {
+		k := typist(50, 20*time.Millisecond, nil)
+		e := h.engine(engine.Options{}, k)
+		stop := h.run(e)
+		id := h.submit(e, k, "k", "x").ID
+		s := subscribe(t, e, id, "")
+		read := make(chan reader, 1)
+		go func() {
+			var r reader
+			r.read(t, s, nil)
+			read <- r
+		}()
+		<-time.After(300 * time.Millisecond)
+		stop()
+		if r := <-read; r.end == nil || r.end.Status != onereply.StatusCompleted {
+			t.Errorf("the stream ended with %+v after %q", r.end, r.text)
+		}
+	})
 }

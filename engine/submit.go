@@ -173,7 +173,7 @@ func (e *Engine) submitTx(ctx context.Context, tx onereply.Tx, subs []onereply.S
 		if k.Created == nil {
 			return nil
 		}
-		return k.Created(ctx, tx, tasks)
+		return e.hook("created", k.Name, func() error { return k.Created(ctx, tx, tasks) })
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -77,7 +78,24 @@ func (a *attempt) run() {
 	a.mu.Lock()
 	a.ending = true
 	a.mu.Unlock()
-	a.finish(out, a.decide(err))
+	d := a.decide(err)
+	a.tell(err, d)
+	a.finish(out, d)
+}
+
+// tell logs why an attempt did not produce an answer, with the whole cause: the
+// task itself shows a short one that is fit for everyone.
+func (a *attempt) tell(err error, d onereply.Decision) {
+	level := slog.LevelInfo
+	switch d.Action {
+	case onereply.Fail:
+		level = slog.LevelWarn
+	case onereply.Retry, onereply.Release:
+	default:
+		return
+	}
+	a.e.log.Log(a.ctx, level, "an attempt ended without an answer", "decision", d.Action, "reason", d.Reason, "delay", d.Delay,
+		"kind", a.kind.Name, "task", a.as.Task.ID, "version", a.as.Guard.Version, "error", err)
 }
 
 func (a *attempt) lastCause(code string) *onereply.Failure {
@@ -264,6 +282,9 @@ func (e *Engine) flushRecords(items []recordItem) []result[store.Verdict] {
 }
 
 func (e *Engine) fencedOut(a *attempt, r *onereply.Refusal) {
+	if r.OwnEnd() {
+		return
+	}
 	e.o.Observer.Observe(onereply.Step{
 		Type: onereply.EventFencedOut, Task: a.as.Task.ID, Kind: a.kind.Name,
 		Version: a.as.Guard.Version, Attempt: a.as.Guard.Attempt, Worker: e.o.Name, Why: r.Why,

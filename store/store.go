@@ -50,8 +50,8 @@ type Writer interface {
 	// own: renew, count, checkpoint, draft and the like. A guard may stand in
 	// several entries; they are carried out in order. A refused entry is
 	// recorded as a fenced_out event in the same transaction, one counted event
-	// per attempt and reason, unless the task was cancelled: that an attempt
-	// learns of its cancellation is no news.
+	// per attempt and reason, unless the task was cancelled or the assignment has
+	// ended it itself: that an attempt learns of these is no news.
 	Record(ctx context.Context, entries []Record) ([]Verdict, error)
 
 	// Finish ends assignments: accept, fail, retry, release (P3, P4, P5). A

@@ -67,11 +67,16 @@ func rank(t onereply.EventType) int {
 }
 
 func attemptEvents(rows []attemptRow) (events []onereply.Event) {
+	var before onereply.AttemptOutcome
 	for _, a := range rows {
 		claimed := onereply.Event{
 			Type: onereply.EventClaimed, At: a.record.StartedAt, Count: 1, Version: a.record.Version,
-			Attempt: a.record.ID, Worker: a.record.Worker, Code: string(a.record.Outcome),
+			Attempt: a.record.ID, Worker: a.record.Worker,
 		}
+		if before == onereply.OutcomeLeaseExpired || before == onereply.OutcomeFencedOut {
+			claimed.Code = "takeover"
+		}
+		before = a.record.Outcome
 		events = append(events, claimed)
 		if a.renewals > 0 {
 			renewed := claimed
@@ -137,7 +142,7 @@ func (s *Store) endEvents(ctx context.Context, t onereply.Task, calls []callRow)
 			if err := scan(&id, &input, &response, &attempt, &version, &accepted); err != nil {
 				return err
 			}
-			end.Type, end.Code = onereply.EventAccepted, string(onereply.OutcomeAccepted)
+			end.Type = onereply.EventAccepted
 			end.Attempt, end.Version, end.At = onereply.AttemptID(attempt.String), version.Int64, utc(accepted)
 			return nil
 		}, []string{string(t.ID)})

@@ -167,8 +167,8 @@ func (q *querier) checkpoint(ctx context.Context, e store.Record) (bool, error) 
 }
 
 // refuse says why a guarded write was refused and leaves the event that shows
-// it, with the tokens that were wasted. A cancelled task gets none: that its
-// attempt learns of it is no news.
+// it, with the tokens that were wasted. A cancelled task gets none, nor does one
+// that the assignment has ended itself: that its attempt learns of it is no news.
 func (q *querier) refuse(ctx context.Context, g onereply.Guard, c *store.ClosedCall) (*onereply.Refusal, error) {
 	r, _, err := q.refusal(ctx, g, c)
 	return r, err
@@ -183,7 +183,7 @@ func (q *querier) refusal(ctx context.Context, g onereply.Guard, c *store.Closed
 		return onereply.Refuse(g, nil), nil, nil
 	}
 	r := onereply.Refuse(g, &t.Task)
-	if r.Why == onereply.WhyCancelled {
+	if r.Why == onereply.WhyCancelled || r.OwnEnd() {
 		return r, &t.Task, nil
 	}
 	e := event{task: g.Task, kind: onereply.EventFencedOut, version: g.Version, attempt: g.Attempt, why: r.Why}

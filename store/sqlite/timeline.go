@@ -58,11 +58,16 @@ func rank(t onereply.EventType) int {
 }
 
 func (q *querier) attemptEvents(ctx context.Context, id onereply.TaskID) (events []onereply.Event, err error) {
+	var before onereply.AttemptOutcome
 	_, err = q.each(ctx, "attempts_read", func(r row) error {
 		claimed := onereply.Event{
 			Type: onereply.EventClaimed, At: moment(r.integer(3)), Count: 1,
-			Version: r.integer(0), Attempt: onereply.AttemptID(r.text(1)), Worker: r.text(2), Code: r.text(5),
+			Version: r.integer(0), Attempt: onereply.AttemptID(r.text(1)), Worker: r.text(2),
 		}
+		if before == onereply.OutcomeLeaseExpired || before == onereply.OutcomeFencedOut {
+			claimed.Code = "takeover"
+		}
+		before = onereply.AttemptOutcome(r.text(5))
 		events = append(events, claimed)
 		if n := r.count(8); n > 0 {
 			renewed := claimed
@@ -124,7 +129,6 @@ func (q *querier) endEvents(ctx context.Context, t taskRow, before []onereply.Ev
 	case onereply.StatusCompleted:
 		_, err = q.each(ctx, "response", func(r row) error {
 			end.Type, end.Attempt, end.Version, end.At = onereply.EventAccepted, onereply.AttemptID(r.text(1)), r.integer(2), moment(r.integer(3))
-			end.Code = string(onereply.OutcomeAccepted)
 			return nil
 		}, "task", t.ID)
 		for _, e := range before {

@@ -135,10 +135,11 @@ func guardEnded(e *Env) {
 	completed := e.called()
 	e.done(accept(completed.Guard, `{"text":"kept"}`))
 	e.attack(completed.Guard, onereply.WhyCompleted)
-	e.fencedOut(completed.Guard, onereply.WhyCompleted, 10)
+	e.fencedOut(completed.Guard, onereply.WhyCompleted, 0) // its own end
 	failed := e.called()
 	e.done(fail(failed.Guard))
 	e.attack(failed.Guard, onereply.WhyFailed)
+	e.fencedOut(failed.Guard, onereply.WhyFailed, 0)
 	cancelled := e.called()
 	e.command(store.Command{Op: store.Cancel, Scope: scope, Task: cancelled.Task.ID})
 	e.attack(cancelled.Guard, onereply.WhyCancelled)
@@ -149,9 +150,11 @@ func guardPutBack(e *Env) {
 	a := e.called()
 	e.done(retry(a.Guard, time.Minute))
 	e.attack(a.Guard, onereply.WhyPutBack)
+	e.fencedOut(a.Guard, onereply.WhyPutBack, 0)
 	b := e.called()
 	e.done(release(b.Guard))
 	e.attack(b.Guard, onereply.WhyPutBack)
+	e.fencedOut(b.Guard, onereply.WhyPutBack, 0)
 }
 
 func guardGone(e *Env) {

@@ -67,15 +67,15 @@ func timelineLife(e *Env) {
 	same(e, "timeline", e.lines(id), []string{
 		start + " submitted v0 x1",
 		replayed + " replayed v0 x1",
-		claimed + " claimed v1 x1 lease_expired",
+		claimed + " claimed v1 x1",
 		renewed + " renewed v1 x2 last=" + renewedLast,
 		called + " called v1 x1 call=1 useless empty_answer",
 		checkpointed + " checkpointed v1 x1 call=1 resp_1",
-		taken + " claimed v2 x1 retried",
+		taken + " claimed v2 x1 takeover",
 		retried + " retried v2 x1 rate_limited slow down",
-		third + " claimed v3 x1 accepted",
+		third + " claimed v3 x1",
 		second + " called v3 x1 call=2 answered {3 4}",
-		accepted + " accepted v3 x1 accepted {3 4}",
+		accepted + " accepted v3 x1 {3 4}",
 		fenced + " fenced_out v1 x1 completed answered {8 9}",
 	})
 }
