@@ -15,85 +15,95 @@ const (
 // Validate reports everything that makes no sense, each fault by the name of
 // its flag, as [Faults]; nil when there is none.
 func (s Serve) Validate() error {
-	if faults := s.faults(); len(faults) > 0 {
+	if faults := s.faults(nil); len(faults) > 0 {
 		return faults
 	}
 	return nil
 }
 
-func (s Serve) faults() Faults {
-	var f Faults
-	if err := checkAddress(s.Listen); err != "" {
-		f.addf("--listen %q: %s", s.Listen, err)
-	}
-	if s.Queue != "database" {
-		f.addf("--queue %q: brokers are not supported yet; use database", s.Queue)
-	}
-	if s.Model.DemoDelay < 0 {
-		f.addf("--demo-delay %v: must not be negative", s.Model.DemoDelay)
-	}
-	s.leaseFaults(&f)
-	s.budgetFaults(&f)
-	s.processFaults(&f)
-	return f
+// judge collects faults, and leaves out those that only follow from another:
+// what is compared with a wrong value, or derived from one, may be right.
+type judge struct {
+	Faults
+
+	wrong map[string]bool // names of flags
 }
 
-func (s Serve) leaseFaults(f *Faults) {
-	if s.Workers < 1 || s.Workers > mostWorkers {
-		f.addf("--workers %d: must be from 1 to %d; a process without workers leaves work out of --roles", s.Workers, mostWorkers)
+// good reports whether nothing was found wrong with any of the flags.
+func (j *judge) good(names ...string) bool {
+	for _, name := range names {
+		if j.wrong[name] {
+			return false
+		}
 	}
-	if s.Lease < shortestLease {
-		f.addf("--lease %v: must be at least %v", s.Lease, shortestLease)
-	}
-	if s.Renew <= 0 || s.Renew > s.Lease/3 {
-		f.addf("--renew %v: must be above zero and at most a third of --lease (%v)", s.Renew, s.Lease/3)
-	}
-	if s.Sweep < time.Millisecond {
-		f.addf("--sweep %v: must be at least 1ms", s.Sweep)
-	}
+	return true
 }
 
-func (s Serve) budgetFaults(f *Faults) {
-	if s.MaxAttempts < 1 {
-		f.addf("--max-attempts %d: must be at least 1", s.MaxAttempts)
+// check notes a fault of a flag unless it holds, or unless the flag's value
+// could not be read, which has been said already.
+func (j *judge) check(name string, holds bool, format string, args ...any) {
+	if holds || j.wrong[name] {
+		return
 	}
-	if s.MaxCalls < 1 {
-		f.addf("--max-calls %d: must be at least 1", s.MaxCalls)
+	j.wrong[name] = true
+	j.addf("--"+name+" "+format, args...)
+}
+
+// faults judges the values of all flags but those that could not be read.
+func (s Serve) faults(unread []string) Faults {
+	j := &judge{wrong: map[string]bool{}}
+	for _, name := range unread {
+		j.wrong[name] = true
 	}
+	fault := checkAddress(s.Listen)
+	j.check("listen", fault == "", "%q: %s", s.Listen, fault)
+	j.check("queue", s.Queue == "database", "%q: brokers are not supported yet; use database", s.Queue)
+	j.check("demo-delay", s.Model.DemoDelay >= 0, "%v: must not be negative", s.Model.DemoDelay)
+	s.leaseFaults(j)
+	s.budgetFaults(j)
+	s.processFaults(j)
+	return j.Faults
+}
+
+func (s Serve) leaseFaults(j *judge) {
+	j.check("workers", s.Workers >= 1 && s.Workers <= mostWorkers,
+		"%d: must be from 1 to %d; a process without workers leaves work out of --roles", s.Workers, mostWorkers)
+	j.check("lease", s.Lease >= shortestLease, "%v: must be at least %v", s.Lease, shortestLease)
+	if j.good("lease") {
+		j.check("renew", s.Renew > 0 && s.Renew <= s.Lease/3, "%v: must be above zero and at most a third of --lease (%v)", s.Renew, s.Lease/3)
+	} else if s.renewText != "" {
+		j.check("renew", s.Renew > 0, "%v: must be above zero and at most a third of --lease", s.Renew)
+	}
+	j.check("sweep", s.Sweep >= time.Millisecond, "%v: must be at least 1ms", s.Sweep)
+}
+
+func (s Serve) budgetFaults(j *judge) {
+	j.check("max-attempts", s.MaxAttempts >= 1, "%d: must be at least 1", s.MaxAttempts)
+	j.check("max-calls", s.MaxCalls >= 1, "%d: must be at least 1", s.MaxCalls)
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 	}{
-		{"max-elapsed", s.MaxElapsed}, {"backoff-base", s.BackoffBase}, {"call-timeout", s.CallTimeout},
+		{"max-elapsed", s.MaxElapsed}, {"backoff-base", s.BackoffBase}, {"backoff-max", s.BackoffMax}, {"call-timeout", s.CallTimeout},
 	} {
-		if d.value < time.Millisecond {
-			f.addf("--%s %v: must be at least 1ms", d.name, d.value)
-		}
+		j.check(d.name, d.value >= time.Millisecond, "%v: must be at least 1ms", d.value)
 	}
-	if s.BackoffMax < s.BackoffBase {
-		f.addf("--backoff-max %v: must be at least --backoff-base (%v)", s.BackoffMax, s.BackoffBase)
+	if j.good("backoff-base") {
+		j.check("backoff-max", s.BackoffMax >= s.BackoffBase, "%v: must be at least --backoff-base (%v)", s.BackoffMax, s.BackoffBase)
 	}
-	if s.OnUnknownOutcome != "retry" && s.OnUnknownOutcome != "stop" {
-		f.addf("--on-unknown-outcome %q: must be retry or stop", s.OnUnknownOutcome)
-	}
+	j.check("on-unknown-outcome", s.OnUnknownOutcome == "retry" || s.OnUnknownOutcome == "stop", "%q: must be retry or stop", s.OnUnknownOutcome)
 }
 
-func (s Serve) processFaults(f *Faults) {
-	if s.KeyRetention < time.Second {
-		f.addf("--key-retention %v: must be at least 1s", s.KeyRetention)
+func (s Serve) processFaults(j *judge) {
+	j.check("key-retention", s.KeyRetention >= time.Second, "%v: must be at least 1s", s.KeyRetention)
+	if j.good("key-retention") {
+		j.check("task-retention", s.TaskRetention >= s.KeyRetention, "%v: must be at least --key-retention (%v)", s.TaskRetention, s.KeyRetention)
+	} else {
+		j.check("task-retention", s.TaskRetention >= time.Second, "%v: must be at least --key-retention", s.TaskRetention)
 	}
-	if s.TaskRetention < s.KeyRetention {
-		f.addf("--task-retention %v: must be at least --key-retention (%v)", s.TaskRetention, s.KeyRetention)
-	}
-	if s.MaxMessage < 1 || s.MaxMessage > longestMessage {
-		f.addf("--max-message %d: must be from 1 to %d bytes", s.MaxMessage, longestMessage)
-	}
-	if s.Drain < 0 {
-		f.addf("--drain %v: must not be negative", s.Drain)
-	}
-	if s.LogFormat != "text" && s.LogFormat != "json" {
-		f.addf("--log-format %q: must be text or json", s.LogFormat)
-	}
+	j.check("max-message", s.MaxMessage >= 1 && s.MaxMessage <= longestMessage, "%d: must be from 1 to %d bytes", s.MaxMessage, longestMessage)
+	j.check("drain", s.Drain >= 0, "%v: must not be negative", s.Drain)
+	j.check("log-format", s.LogFormat == "text" || s.LogFormat == "json", "%q: must be text or json", s.LogFormat)
 }
 
 // checkAddress says what is wrong with a listen address, or nothing. While no

@@ -25,6 +25,11 @@ type Serve struct {
 	Migrate  bool   // bring the schema up to date at start
 	Queue    string // "database"
 	Model    Model
+	Fallback Model // answers where Model does not; its zero value: nobody does
+
+	DemoDelay          time.Duration // of the demo model, between two words
+	OpenAIBackground   bool          // OpenAI's responses are made in the background and can be found again
+	AnthropicMaxTokens int           // the longest answer asked of Anthropic
 
 	Workers int // attempts at once in this process
 	Lease   time.Duration
@@ -50,6 +55,7 @@ type Serve struct {
 	LogFormat string // "text" or "json"
 
 	renewText string // as given; empty: derived from Lease
+	secrets   secrets
 }
 
 // ParseServe reads the settings of the service. The error is [ErrHelp], a
@@ -57,19 +63,17 @@ type Serve struct {
 func ParseServe(args []string, lookup Lookup) (Serve, error) {
 	var s Serve
 	var faults Faults
-	rest, err := parse(s.flags(), args, lookup, &faults)
+	rest, unread, err := parse(s.flags(), args, lookup, &faults)
 	if err != nil {
 		return Serve{}, err
 	}
 	if len(rest) > 0 {
 		return Serve{}, &UsageError{Err: fmt.Errorf("unexpected argument %q", rest[0])}
 	}
-	faults = append(faults, s.derive()...)
-	if len(faults) == 0 {
-		// A value that could not be read would only be reported a second time.
-		faults = s.faults()
+	if derived := s.derive(); len(derived) > 0 {
+		faults, unread = append(faults, derived...), append(unread, "renew")
 	}
-	if len(faults) > 0 {
+	if faults = append(faults, s.faults(unread)...); len(faults) > 0 {
 		return Serve{}, faults
 	}
 	return s, nil
@@ -83,7 +87,7 @@ func Flags() []Flag { return new(Serve).flags() }
 func Help(w io.Writer) { help(w, Flags()) }
 
 func (s *Serve) flags() []Flag {
-	return slices.Concat(s.placeFlags(), s.leaseFlags(), s.budgetFlags(), s.processFlags())
+	return slices.Concat(s.placeFlags(), s.modelFlags(), s.leaseFlags(), s.budgetFlags(), s.processFlags())
 }
 
 func (s *Serve) placeFlags() []Flag {
@@ -96,12 +100,6 @@ func (s *Serve) placeFlags() []Flag {
 			Usage: "Bring the schema up to date at start; with false an outdated one stops the start.", set: boolean(&s.Migrate)},
 		{Name: "queue", Value: "QUEUE", Default: "database",
 			Usage: "How work reaches the workers; the database itself is the queue.", set: verbatim(&s.Queue)},
-		{Name: "model", Value: "MODEL", Default: "demo",
-			Usage: "Who answers: demo, or compatible:MODEL@BASE_URL for any server that speaks chat completions.", set: s.Model.set},
-		{Name: "model-api-key", NoFlag: true,
-			Usage: "The key sent to a compatible model's server, when it needs one.", set: verbatim(&s.Model.APIKey)},
-		{Name: "demo-delay", Value: "DURATION", Default: "30ms",
-			Usage: "The pause of the demo model between two words.", set: duration(&s.Model.DemoDelay)},
 	}
 }
 
@@ -158,6 +156,8 @@ func (s *Serve) processFlags() []Flag {
 
 // derive fills in the values whose default depends on another.
 func (s *Serve) derive() (faults Faults) {
+	s.Model.resolve(s.secrets)
+	s.Fallback.resolve(s.secrets)
 	if s.renewText == "" {
 		s.Renew = s.Lease / 3
 		return nil

@@ -33,7 +33,8 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Serve{
 		Listen: "127.0.0.1:8080", Database: Database{File: "onereply.db"},
 		Migrate: true, Queue: "database",
-		Model:   Model{Demo: true, DemoDelay: 30 * time.Millisecond},
+		Model:     Model{Provider: Demo},
+		DemoDelay: 30 * time.Millisecond, OpenAIBackground: true, AnthropicMaxTokens: 8192,
 		Workers: 32, Lease: 30 * time.Second, Renew: 10 * time.Second, Sweep: 5 * time.Second,
 		MaxAttempts: 5, MaxCalls: 3, MaxElapsed: 15 * time.Minute,
 		BackoffBase: time.Second, BackoffMax: time.Minute, CallTimeout: 5 * time.Minute, OnUnknownOutcome: "retry",
@@ -100,8 +101,13 @@ func TestEveryWrongValueIsNamed(t *testing.T) {
 		{"database", "sqlite:", "names no file"},
 		{"database", "sqlite::memory:", "file on disk"},
 		{"queue", "sqs:https://example.org/q", "not supported yet"},
-		{"model", "gpt", "must be demo or compatible"},
-		{"model", "openai:gpt", "not supported yet"},
+		{"model", "gpt", "must be demo, openai:MODEL"},
+		{"model", "openai:gpt-5", "needs a key in OPENAI_API_KEY"},
+		{"model", "anthropic:claude", "needs a key in ANTHROPIC_API_KEY"},
+		{"model", "openai:", "names no model"},
+		{"model", "anthropic:a b", "names no model"},
+		{"anthropic-max-tokens", "0", "at least 1"},
+		{"openai-background", "perhaps", "true or false"},
 		{"model", "compatible:llama", "needs a model and a base URL"},
 		{"model", "compatible:@http://127.0.0.1/v1", "needs a model and a base URL"},
 		{"model", "compatible:m@http://u:p@127.0.0.1/v1", "ONEREPLY_MODEL_API_KEY"},
@@ -164,6 +170,60 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+// What is wrong is named, whether it could be read or not, and nothing else:
+// not what was derived from a wrong value or is compared with one.
+func TestTheFaultsAreThoseOfTheValuesGivenAndNoOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args, env, want string
+	}{
+		{"--lease 0 --workers -1 --model nope --queue kafka", "", "model queue workers lease"},
+		{"--lease 0s --workers -1 --model nope --queue kafka", "", "model queue workers lease"},
+		{"--lease abc --workers -1", "", "lease workers"},
+		{"--lease 0s", "", "lease"},
+		{"--lease 0s --renew 1s", "", "lease"},
+		{"--lease 0s --renew 0s", "", "lease renew"},
+		{"--lease abc --renew later", "", "lease renew"},
+		{"--workers 0", "soon", "lease workers"},
+		{"--backoff-base -1s --backoff-max 1m", "", "backoff-base"},
+		{"--backoff-base x --backoff-max 0s", "", "backoff-base backoff-max"},
+		{"--key-retention 1000000h --task-retention 1h", "", "task-retention"},
+		{"--key-retention 0s --task-retention 1h", "", "key-retention"},
+		{"--listen nowhere --database x --log-format x --log-level x --max-message x --drain -1s --roles x --migrate x", "",
+			"database migrate max-message roles log-level listen drain log-format"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			_, err := ParseServe(strings.Fields(c.args), variables("ONEREPLY_LEASE", c.env))
+			var faults Faults
+			if !errors.As(err, &faults) {
+				t.Fatalf("error is %v, want Faults", err)
+			}
+			var named []string
+			for _, f := range faults {
+				name, _, _ := strings.Cut(strings.TrimPrefix(f, "--"), " ")
+				named = append(named, name)
+			}
+			if diff := cmp.Diff(strings.Fields(c.want), named); diff != "" {
+				t.Errorf("%v names others (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestUsageErrorsWriteFlagsWithTwoDashes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"--leese 3s", "flag provided but not defined: --leese"},
+		{"-leese 3s", "flag provided but not defined: --leese"},
+		{"--lease", "flag needs an argument: --lease"},
+	} {
+		if _, err := ParseServe(strings.Fields(c.args), variables()); err == nil || err.Error() != c.want {
+			t.Errorf("%s: error is %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
 func TestWhatIsNoSettingIsAUsageError(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--leese", "3s"}, {"extra"}, {"--lease"}} {
@@ -174,6 +234,27 @@ func TestWhatIsNoSettingIsAUsageError(t *testing.T) {
 	}
 	if _, err := ParseServe([]string{"--help"}, variables()); !errors.Is(err, ErrHelp) {
 		t.Errorf("--help gave %v", err)
+	}
+}
+
+func TestHostedModelsTakeTheVariablesOfTheirSDKs(t *testing.T) {
+	t.Parallel()
+	keys := []string{"OPENAI_API_KEY", "ok", "ANTHROPIC_API_KEY", "ak"}
+	bases := []string{"OPENAI_BASE_URL", "http://127.0.0.1:9/v1/", "ANTHROPIC_BASE_URL", "http://127.0.0.1:9"}
+	for _, c := range []struct {
+		flag      string
+		variables []string
+		want      Model
+	}{
+		{"openai:gpt-5", keys, Model{OpenAI, "gpt-5", "https://api.openai.com/v1", "ok"}},
+		{"anthropic:claude-x", keys, Model{Anthropic, "claude-x", "https://api.anthropic.com", "ak"}},
+		{"openai:gpt-5", bases, Model{OpenAI, "gpt-5", "http://127.0.0.1:9/v1", ""}},
+		{"anthropic:claude-x", slices.Concat(keys, bases), Model{Anthropic, "claude-x", "http://127.0.0.1:9", "ak"}},
+	} {
+		got, err := ParseServe([]string{"--model", c.flag}, variables(c.variables...))
+		if err != nil || got.Model != c.want || got.Model.String() != c.flag {
+			t.Errorf("%s: %+v %q, %v", c.flag, got.Model, got.Model, err)
+		}
 	}
 }
 

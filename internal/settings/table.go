@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ type Flag struct {
 	Derived string // where there is no fixed default: what it follows from
 	Usage   string // one sentence
 	NoFlag  bool   // a variable only: a secret does not belong on a command line
+	Env     string // the variable, where it has a name that others gave it
 
 	set  func(text string) error
 	show func(text string) string // makes the text fit to be shown; nil: it is
@@ -25,6 +27,9 @@ type Flag struct {
 
 // Variable returns the name of the variable that sets the same thing.
 func (f Flag) Variable() string {
+	if f.Env != "" {
+		return f.Env
+	}
 	return "ONEREPLY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
@@ -63,9 +68,9 @@ func (t *text) Set(value string) error {
 }
 
 // parse sets the flags from args and the environment and returns the arguments
-// left over. Flags win; an empty variable counts as unset. Only the value that
-// wins is judged.
-func parse(flags []Flag, args []string, lookup Lookup, faults *Faults) ([]string, error) {
+// left over, and the names of the flags whose value could not be read. Flags
+// win; an empty variable counts as unset. Only the value that wins is judged.
+func parse(flags []Flag, args []string, lookup Lookup, faults *Faults) (rest, unread []string, _ error) {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.Usage = func() {}
@@ -76,10 +81,7 @@ func parse(flags []Flag, args []string, lookup Lookup, faults *Faults) ([]string
 		}
 	}
 	if err := set.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil, ErrHelp
-		}
-		return nil, &UsageError{Err: err}
+		return nil, nil, ParseError(err)
 	}
 	for i, f := range flags {
 		value, source := f.Default, "--"+f.Name
@@ -93,6 +95,7 @@ func parse(flags []Flag, args []string, lookup Lookup, faults *Faults) ([]string
 			source = f.Variable()
 		}
 		if err := f.set(value); err != nil {
+			unread = append(unread, f.Name)
 			if f.NoFlag {
 				faults.addf("%s %v", source, err)
 				continue
@@ -103,7 +106,20 @@ func parse(flags []Flag, args []string, lookup Lookup, faults *Faults) ([]string
 			faults.addf("%s %q: %v", source, value, err)
 		}
 	}
-	return set.Args(), nil
+	return set.Args(), unread, nil
+}
+
+// flagNames finds the flags in what package flag says, which writes them with
+// one dash.
+var flagNames = regexp.MustCompile(`(defined: |argument: |flag )-(\w)`)
+
+// ParseError is what an error of a flag set's Parse means: [ErrHelp], or a
+// [*UsageError] that writes flags with two dashes, as everything else does.
+func ParseError(err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return ErrHelp
+	}
+	return &UsageError{Err: errors.New(flagNames.ReplaceAllString(err.Error(), "$1--$2"))}
 }
 
 // help writes the flags as an aligned list.
