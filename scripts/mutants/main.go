@@ -113,7 +113,7 @@ func healthy(ctx context.Context, out io.Writer, dir string, wanted []mutation) 
 		}
 	}
 	fmt.Fprintf(out, "with all guards: %s\n", strings.Join(packages, " "))
-	if text, err := goTest(ctx, dir, packages); err != nil {
+	if text, err := goTest(ctx, dir, packages, ""); err != nil {
 		return fmt.Errorf("the tests fail although nothing was taken out: %w\n%s", err, text)
 	}
 	return nil
@@ -142,7 +142,7 @@ func try(ctx context.Context, dir string, m mutation) (verdict string, err error
 		}
 		defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o600)) }()
 	}
-	text, err := goTest(ctx, dir, m.packages)
+	text, err := goTest(ctx, dir, m.packages, m.run)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -179,8 +179,11 @@ func judge(text string, err error) string {
 	return killed + deepest
 }
 
-func goTest(ctx context.Context, dir string, packages []string) (string, error) {
+func goTest(ctx context.Context, dir string, packages []string, run string) (string, error) {
 	args := append([]string{"test", "-count=1", "-failfast", "-timeout", testTimeout.String(), "-skip", textual}, packages...)
+	if run != "" {
+		args = append(args, "-run", run)
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 10 * time.Second

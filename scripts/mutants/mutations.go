@@ -12,6 +12,7 @@ type mutation struct {
 	promise  string
 	edits    []edit
 	packages []string
+	run      string // only these of their tests, where all would take long; empty: all
 }
 
 // edit replaces a text that occurs exactly once in a file.
@@ -98,7 +99,7 @@ func endMutations() []mutation {
 		{"resume: only what has failed", "P3", []edit{ // each of the two implies the other
 			{statements + "resume.sql", " AND status = 'failed'", ""},
 			{"store/sqlite/command.go", "before.Status != onereply.StatusFailed", "false"},
-		}, storeTests},
+		}, storeTests, ""},
 		one("resume: nothing used is given back", "P8", "resume.sql", "calls_max = calls_max + :calls", "calls_max = calls_max + :calls, calls_used = 0"),
 		one("resume: the key is kept as long", "P1", "resume_key.sql", "expires_at = max(expires_at, :expires)", "expires_at = expires_at"),
 		one("takeover: an outcome stays", "P5", "claim_close.sql", " AND outcome = ''", ""),
@@ -118,7 +119,7 @@ func keeperMutations() []mutation {
 // engineMutations take the guards out that no statement can hold.
 func engineMutations() []mutation {
 	in := func(name, promise, file, before, after string) mutation {
-		return mutation{name, promise, []edit{{"engine/" + file, before, after}}, []string{"./engine"}}
+		return mutation{name, promise, []edit{{"engine/" + file, before, after}}, []string{"./engine"}, ""}
 	}
 	return []mutation{
 		in("engine: one request for one count", "P8", "call.go", "if c.sent {", "if false {"),
@@ -135,7 +136,7 @@ func engineMutations() []mutation {
 // transportMutations let Go's HTTP client do what it does by itself.
 func transportMutations() []mutation {
 	in := func(name, before, after string) mutation {
-		return mutation{name, "P8", []edit{{"provider/client.go", before, after}}, []string{"./provider"}}
+		return mutation{name, "P8", []edit{{"provider/client.go", before, after}}, []string{"./provider"}, ""}
 	}
 	return []mutation{
 		in("transport: an uncounted request stays", "if err := s.call.Send(); err != nil {", "if err := s.call.Send(); false {"),

@@ -130,9 +130,13 @@ func (s *site) running(lease time.Duration) store.Assignment {
 }
 
 func (s *site) claim(lease time.Duration, ids ...onereply.TaskID) (store.Claimed, error) {
-	return s.store.Claim(s.Context(), store.Claim{
-		Worker: "w1", Lease: lease, Kinds: []string{"reply"}, IDs: ids, Limit: 100, NewAttempt: s.ids.NewAttempt,
-	})
+	c := claimOne(s)
+	c.Lease, c.IDs = lease, ids
+	return s.store.Claim(s.Context(), c)
+}
+
+func claimOne(s *site) store.Claim {
+	return store.Claim{Worker: "w1", Lease: time.Hour, Kinds: []string{"reply"}, Limit: 100, NewAttempt: s.ids.NewAttempt}
 }
 
 func (s *site) finish(entries ...store.Ending) (v []store.Verdict, err error) {
