@@ -147,7 +147,7 @@ func greet(w io.Writer, s settings.Serve, address net.Addr) {
 	fmt.Fprintf(w, "onereply is ready, on %s, answered by %s\n", s.Database, s.Model)
 	fmt.Fprintf(w, "listening on %s\n", at)
 	fmt.Fprintf(w, "open that address in a browser, or try: onereply ask \"What is a fencing token?\"%s\n", server)
-	if s.Model.Demo {
+	if s.Model.Provider == settings.Demo {
 		fmt.Fprintln(w, "the demo model only picks sentences from the text you give it; --model names a real one")
 	}
 }

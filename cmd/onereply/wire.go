@@ -52,7 +52,7 @@ func join(serving context.Context, db *database, s settings.Serve, log *slog.Log
 	if err != nil {
 		return nil, fmt.Errorf("the chat's tables: %w", err)
 	}
-	who, err := model(s.Model)
+	who, err := model(s, s.Model, provider.NewTransport())
 	if err != nil {
 		return nil, fmt.Errorf("--model %s: %w", s.Model, err)
 	}
@@ -82,11 +82,19 @@ func join(serving context.Context, db *database, s settings.Serve, log *slog.Log
 	return &service{engine: eng, handler: handler, draining: draining}, nil
 }
 
-func model(m settings.Model) (provider.Model, error) {
-	if m.Demo {
-		return demo.New(m.DemoDelay), nil
+// model returns the model that answers.
+func model(s settings.Serve, m settings.Model, transport http.RoundTripper) (provider.Model, error) {
+	switch m.Provider {
+	case settings.OpenAI:
+		return openai.NewResponses(m.Name, openai.ResponsesOptions{
+			BaseURL: m.BaseURL, APIKey: m.APIKey, Transport: transport, Background: s.OpenAIBackground,
+			// An attempt must be able to find out that nothing is to be found.
+			MissingFor: min(time.Minute, s.CallTimeout/2), QueuedFor: min(2*time.Minute, s.CallTimeout/2),
+		})
+	case settings.Compatible:
+		return openai.NewCompatible(m.Name, m.BaseURL, m.APIKey, transport)
 	}
-	return openai.NewCompatible(m.Name, m.BaseURL, m.APIKey, provider.NewTransport())
+	return demo.New(s.DemoDelay), nil
 }
 
 func replyPolicy(s settings.Serve) onereply.Policy {

@@ -58,7 +58,7 @@ func (s Serve) faults(unread []string) Faults {
 	fault := checkAddress(s.Listen)
 	j.check("listen", fault == "", "%q: %s", s.Listen, fault)
 	j.check("queue", s.Queue == "database", "%q: brokers are not supported yet; use database", s.Queue)
-	j.check("demo-delay", s.Model.DemoDelay >= 0, "%v: must not be negative", s.Model.DemoDelay)
+	s.modelFaults(j)
 	s.leaseFaults(j)
 	s.budgetFaults(j)
 	s.processFaults(j)

@@ -62,20 +62,16 @@ func (s *Serve) modelFlags() []Flag {
 	}
 }
 
-func (s Serve) modelFaults(f *Faults) {
-	if s.DemoDelay < 0 {
-		f.addf("--demo-delay %v: must not be negative", s.DemoDelay)
-	}
-	if s.AnthropicMaxTokens < 1 {
-		f.addf("--anthropic-max-tokens %d: must be at least 1", s.AnthropicMaxTokens)
-	}
-	for flag, m := range map[string]Model{"--model": s.Model, "--fallback-model": s.Fallback} {
-		switch {
-		case m.Provider == OpenAI && m.APIKey == "" && m.BaseURL == openAIBase:
-			f.addf("%s %q: needs a key in OPENAI_API_KEY", flag, m)
-		case m.Provider == Anthropic && m.APIKey == "" && m.BaseURL == anthropicBase:
-			f.addf("%s %q: needs a key in ANTHROPIC_API_KEY", flag, m)
-		}
+func (s Serve) modelFaults(j *judge) {
+	j.check("demo-delay", s.DemoDelay >= 0, "%v: must not be negative", s.DemoDelay)
+	j.check("anthropic-max-tokens", s.AnthropicMaxTokens >= 1, "%d: must be at least 1", s.AnthropicMaxTokens)
+	for _, given := range []struct {
+		flag  string
+		model Model
+	}{{"model", s.Model}, {"fallback-model", s.Fallback}} {
+		m := given.model
+		j.check(given.flag, m.Provider != OpenAI || m.APIKey != "" || m.BaseURL != openAIBase, "%q: needs a key in OPENAI_API_KEY", m)
+		j.check(given.flag, m.Provider != Anthropic || m.APIKey != "" || m.BaseURL != anthropicBase, "%q: needs a key in ANTHROPIC_API_KEY", m)
 	}
 }
 

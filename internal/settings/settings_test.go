@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got.renewText = ""
+	got.renewText, got.secrets = "", secrets{}
 	want := Serve{
 		Listen: "127.0.0.1:8080", Database: Database{File: "onereply.db"},
 		Migrate: true, Queue: "database",
@@ -43,7 +44,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 		Roles:    Roles{API: true, Dispatch: true, Work: true, Sweep: true},
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Serve{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Serve{}, secrets{})); diff != "" {
 		t.Errorf("defaults differ (-want +got):\n%s", diff)
 	}
 }
