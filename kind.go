@@ -14,7 +14,10 @@ import (
 //
 // Work may run more than once for a task, at the same time even (a worker that
 // lost its lease does not know it yet); hooks run exactly once per committed
-// creation and end, though one that is rolled back runs again.
+// creation and end, though one that is rolled back runs again. Hooks run while
+// the transaction is open: they must be quick and must not call Submit, Cancel
+// or anything else that has a transaction of its own; SubmitTx and CancelTx take
+// the hook's. An Ended hook that keeps failing keeps its task from ending.
 type Definition[In, Out any] struct {
 	Name   string
 	Policy Policy
@@ -98,9 +101,10 @@ func decodeEnded[In, Out any](kind string, tasks []Task) ([]Ended[In, Out], erro
 	ended := make([]Ended[In, Out], len(tasks))
 	for i, t := range tasks {
 		in, err := decode[In](kind, t.Input)
-		if err != nil {
+		if err != nil && t.Status == StatusCompleted {
 			return nil, err
 		}
+		// A task whose input can no longer be read must still be able to end.
 		ended[i] = Ended[In, Out]{Task: t, In: in}
 		if t.Status == StatusCompleted {
 			out, err := decode[Out](kind, t.Response)

@@ -53,7 +53,7 @@ type Created[In any] struct {
 // transaction ends: completed, failed or cancelled, as Task.Status says.
 type Ended[In, Out any] struct {
 	Task Task
-	In   In
+	In   In   // zero where a failed or cancelled task's input no longer decodes; Task.Input has it
 	Out  *Out // the accepted candidate; nil unless completed
 }
 

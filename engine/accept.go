@@ -47,7 +47,7 @@ func (a *attempt) finish(out json.RawMessage, d onereply.Decision) {
 			if time.Since(began)+wait > patience {
 				a.e.log.Error("an ended hook keeps failing; its task is put back",
 					"task", a.as.Task.ID, "version", a.as.Guard.Version, "attempt", a.as.Guard.Attempt, "error", err)
-				item.ending = a.putBack(item.ending, err)
+				item.ending = a.putBack(item.ending)
 				continue
 			}
 		}
@@ -83,10 +83,10 @@ func (a *attempt) endingFor(out json.RawMessage, d onereply.Decision) store.Endi
 
 // putBack is the ending of a task whose end the application's hook refuses. The
 // wait grows with the attempts, so that a task that cannot end costs little.
-func (a *attempt) putBack(end store.Ending, cause error) store.Ending {
+func (a *attempt) putBack(end store.Ending) store.Ending {
 	return store.Ending{
 		Guard: end.Guard, Op: store.Retry, Outcome: onereply.OutcomeRetried, Closed: end.Closed,
-		Failure: &onereply.Failure{Code: "hook_failed", Message: onereply.Short(cause.Error())},
+		Failure: &onereply.Failure{Code: "hook_failed", Message: "the application's rows for the end could not be written; the log of the worker says why"},
 		Delay:   a.kind.Policy.Backoff.Delay(int(a.as.Guard.Version), a.e.o.Draw),
 	}
 }
@@ -158,7 +158,7 @@ func (e *Engine) tryEnds(items []endItem) ([]store.Verdict, error) {
 				ended = append(ended, *v.Task)
 			}
 		}
-		return e.runEnded(ctx, tx, ended)
+		return e.runEnded(inside(ctx), tx, ended)
 	})
 	return verdicts, err
 }

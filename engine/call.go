@@ -74,9 +74,18 @@ func (a *attempt) Call(ctx context.Context, send func(context.Context, onereply.
 	defer end(nil)
 	defer context.AfterFunc(a.ctx, func() { end(context.Cause(a.ctx)) })()
 	started := time.Now()
+	returned := false
+	defer func() {
+		if !returned { // send panicked: it may have sent
+			_ = a.closeCall(c, errNoReturn, context.Cause(cctx), time.Since(started)) // the panic says more
+		}
+	}()
 	err = send(cctx, c)
+	returned = true
 	return a.closeCall(c, err, context.Cause(cctx), time.Since(started))
 }
+
+var errNoReturn = errors.New("the function did not return")
 
 // count makes the durable count of one call. It closes an earlier call in
 // passing: one of this attempt whose end was not written yet, or an open one of
@@ -88,11 +97,11 @@ func (a *attempt) count(ctx context.Context) (*call, error) {
 		return nil, fmt.Errorf("%s: %w: a call is under way; an attempt makes one at a time", a.as.Guard, onereply.ErrInvalid)
 	}
 	closed := a.closed
+	if (a.open != nil || a.unknown) && a.as.Task.Policy.OnUnknown == onereply.UnknownStop {
+		a.mu.Unlock()
+		return nil, onereply.UnknownOutcome(onereply.CodeProviderUnavailable, fmt.Errorf("%s: %w", a.as.Guard, onereply.ErrOutcomeUnknown))
+	}
 	if a.open != nil {
-		if a.as.Task.Policy.OnUnknown == onereply.UnknownStop {
-			a.mu.Unlock()
-			return nil, onereply.UnknownOutcome(onereply.CodeProviderUnavailable, fmt.Errorf("%s: %w", a.as.Guard, onereply.ErrOutcomeUnknown))
-		}
 		closed = &store.ClosedCall{Number: a.open.Number, Class: onereply.ClassUnknown, Code: onereply.CodeProviderUnavailable}
 	}
 	a.inCall = true
@@ -112,7 +121,7 @@ func (a *attempt) count(ctx context.Context) (*call, error) {
 		}
 		return nil, err
 	}
-	a.open, a.closed = nil, nil
+	a.open, a.closed, a.unknown = nil, nil, false
 	a.used = v.Call
 	a.current = &call{a: a, number: v.Call}
 	return a.current, nil
@@ -139,6 +148,7 @@ func (a *attempt) closeCall(c *call, err, cause error, took time.Duration) error
 	}
 	a.mu.Lock()
 	a.inCall, a.current, a.sign = false, nil, time.Now()
+	a.unknown = closed.Class == onereply.ClassUnknown
 	unresolved := closed.Class == onereply.ClassInterrupted ||
 		closed.Class == onereply.ClassUnknown && !ended.Final && (operation != "" || context.Cause(a.ctx) != nil)
 	if unresolved {

@@ -49,8 +49,12 @@ func (e *Engine) claimDue(ctx, inner context.Context, free int) (int, time.Durat
 	if !due.Now {
 		return 0, due.Wait, nil
 	}
+	// From here on the claim goes through whatever becomes of ctx: what it hands
+	// out must not be lost.
+	cctx, cancel := context.WithTimeout(inner, flushTimeout)
+	defer cancel()
 	sent := time.Now()
-	claimed, err := e.store.Claim(ctx, store.Claim{
+	claimed, err := e.store.Claim(cctx, store.Claim{
 		Worker: e.o.Name, Lease: e.o.Lease, Kinds: e.names,
 		Limit: free, NewAttempt: e.o.IDs.NewAttempt,
 	})
@@ -58,15 +62,19 @@ func (e *Engine) claimDue(ctx, inner context.Context, free int) (int, time.Durat
 		return 0, 0, err
 	}
 	for _, as := range claimed.Assignments {
-		e.start(inner, as, sent)
+		e.start(inner, as, sent, ctx.Err() != nil)
 	}
 	return len(claimed.Assignments), due.Wait, nil
 }
 
-// start runs one assignment. sent is when the claim was sent: the lease is good
+// start runs one assignment; one that came when the process was already going is
+// released at once. sent is when the claim was sent: the lease is good
 // for at least LeaseFor from then by this process's monotonic clock.
-func (e *Engine) start(ctx context.Context, as store.Assignment, sent time.Time) {
+func (e *Engine) start(ctx context.Context, as store.Assignment, sent time.Time, going bool) {
 	a := newAttempt(ctx, e, as, sent)
+	if going {
+		a.cancel(onereply.ErrDraining)
+	}
 	e.mu.Lock()
 	e.running[as.Guard.Attempt] = a
 	e.mu.Unlock()

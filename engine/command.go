@@ -119,6 +119,9 @@ func (e *Engine) Resume(ctx context.Context, r Resumption) (onereply.Submitted, 
 	if err != nil {
 		return fail(err)
 	}
+	if !validDeadline(r.Deadline) {
+		return fail(fmt.Errorf("%w: the deadline must lie in the years 1971 to 9999", onereply.ErrInvalid))
+	}
 	s, err := e.prepare(resumeSubmission(r, before))
 	if err != nil {
 		return fail(err)

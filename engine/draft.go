@@ -26,6 +26,7 @@ type draftBuffer struct {
 	flying  string // the chunk being written; kept until its write is known
 	seq     int64  // of the flying chunk, or the last one written
 	room    signal // set when text was written
+	mute    bool   // a chunk was refused: nothing more will be taken
 }
 
 // Draft appends to the live text. It returns at once unless far more text waits
@@ -105,6 +106,7 @@ func (e *Engine) writeDraftsOnce(ctx context.Context) error {
 	for i, v := range verdicts {
 		a := from[i]
 		if v.Refused != nil {
+			a.mute()
 			a.lost(v.Refused)
 			e.fencedOut(a, v.Refused)
 			continue
@@ -120,7 +122,7 @@ func (e *Engine) writeDraftsOnce(ctx context.Context) error {
 func (a *attempt) nextChunk() (store.Record, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ending || errors.Is(context.Cause(a.ctx), onereply.ErrCancelled) {
+	if a.ending || a.text.mute || errors.Is(context.Cause(a.ctx), onereply.ErrCancelled) {
 		return store.Record{}, false
 	}
 	if a.text.flying == "" {
@@ -132,6 +134,15 @@ func (a *attempt) nextChunk() (store.Record, bool) {
 		a.text.seq++
 	}
 	return store.Record{Guard: a.as.Guard, Op: store.DraftText, Seq: a.text.seq, Text: a.text.flying}, true
+}
+
+// mute drops the draft of an assignment that is not current any more.
+func (a *attempt) mute() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.text.mute = true
+	a.text.flying = ""
+	a.text.waiting.Reset()
 }
 
 func (a *attempt) wrote() {

@@ -69,10 +69,13 @@ func (s *Subscription) place(last string) {
 	s.version = v.version
 	if last == "" {
 		// From the beginning; what a second assignment wrote begins with a reset.
-		s.reset = v.version > 1
+		s.reset = v.version > 1 && !v.status.Ended()
 		return
 	}
 	version, seq, ok := parseID(last)
+	if ok && version == v.version && v.status.Ended() {
+		return // the draft is gone, and what the reader has is the response's beginning
+	}
 	if !ok || version != v.version || seq > v.lastSeq() {
 		s.reset = true
 		return
@@ -135,9 +138,9 @@ func (s *Subscription) end(ctx context.Context) (StreamEvent, bool, error) {
 	if err != nil || !t.Status.Ended() {
 		return StreamEvent{}, false, err
 	}
-	if s.seq > 0 && s.version < t.Version {
-		// A takeover came and went while nothing was read: the text that the
-		// reader has belongs to an earlier assignment.
+	if s.reset || s.seq > 0 && s.version < t.Version {
+		// A takeover came and went while nothing was read, or the reader came back
+		// with a place that means nothing here: the text it has is not the response's.
 		s.reset, s.version, s.seq = false, t.Version, 0
 		return StreamEvent{ID: eventID(t.Version, 0), Type: StreamReset, Version: t.Version}, true, nil
 	}
@@ -180,6 +183,11 @@ func (s *Subscription) ended(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// moved waits until the topic stands where the store does: it is read anew.
+func (s *Subscription) moved(ctx context.Context) error {
+	return s.e.hub.read(ctx, []*topic{s.topic})
 }
 
 // Close leaves the stream. It may be called twice.

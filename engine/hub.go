@@ -21,6 +21,7 @@ type hub struct {
 
 	mu     sync.Mutex
 	topics map[onereply.TaskID]*topic
+	reads  int64 // how many reads have begun
 	shut   bool
 }
 
@@ -33,6 +34,7 @@ type topic struct {
 	status  onereply.Status
 	version int64
 	chunks  []store.Chunk
+	asOf    int64 // the latest read that was applied
 	moved   chan struct{}
 	closed  bool
 }
@@ -83,6 +85,12 @@ func (h *hub) refresh(ctx context.Context) error {
 }
 
 func (h *hub) read(ctx context.Context, topics []*topic) error {
+	// Reads of a topic overlap. One that began earlier may hold an older state and
+	// come later; it must not undo what a later one has told.
+	h.mu.Lock()
+	h.reads++
+	asOf := h.reads
+	h.mu.Unlock()
 	positions := make([]store.Position, len(topics))
 	for i, t := range topics {
 		v := t.view()
@@ -93,7 +101,7 @@ func (h *hub) read(ctx context.Context, topics []*topic) error {
 		return err
 	}
 	for i, d := range drafts {
-		topics[i].apply(d)
+		topics[i].apply(d, asOf)
 	}
 	return nil
 }
@@ -144,7 +152,7 @@ func (h *hub) topic(id onereply.TaskID) *topic {
 // claimed moves a topic to a new version.
 func (h *hub) claimed(id onereply.TaskID, version int64) {
 	if t := h.topic(id); t != nil {
-		t.apply(store.Draft{Task: id, Found: true, Status: onereply.StatusRunning, Version: version})
+		t.claimed(version)
 	}
 }
 
@@ -203,10 +211,25 @@ func (t *topic) append(version int64, c store.Chunk) bool {
 	return true
 }
 
-// apply takes in what was read: it may be older than what is there by now.
-func (t *topic) apply(d store.Draft) {
+// claimed moves the topic to a version that this process has claimed.
+func (t *topic) claimed(version int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if version > t.version {
+		t.status, t.version, t.chunks = onereply.StatusRunning, version, nil
+		t.move()
+	}
+}
+
+// apply takes in what a read gave, unless a later one was applied already. It may
+// still be older than what this process wrote itself.
+func (t *topic) apply(d store.Draft, asOf int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if asOf < t.asOf {
+		return
+	}
+	t.asOf = asOf
 	switch {
 	case !d.Found:
 		// Purged: there is nothing left to follow.

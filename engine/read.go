@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"io"
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/store"
@@ -50,16 +48,20 @@ func (e *Engine) Wait(ctx context.Context, scope string, id onereply.TaskID) (on
 		return onereply.Task{}, err
 	}
 	defer s.Close()
-	err = s.ended(ctx)
-	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
-		return onereply.Task{}, err
+	for {
+		ended := s.ended(ctx)
+		t, err := e.Task(context.WithoutCancel(ctx), scope, id)
+		switch {
+		case err != nil:
+			return t, err
+		case t.Status.Ended():
+			return t, nil
+		case ended != nil:
+			return t, ended
+		}
+		// It had ended and was resumed since: wait for the next end.
+		if err := s.moved(ctx); err != nil {
+			return t, err
+		}
 	}
-	t, readErr := e.Task(context.WithoutCancel(ctx), scope, id)
-	if readErr != nil {
-		return t, readErr
-	}
-	if !t.Status.Ended() {
-		return t, context.Cause(ctx)
-	}
-	return t, nil
 }

@@ -114,10 +114,10 @@ func (e *Engine) checkCancelled(ctx context.Context) {
 }
 
 func (e *Engine) endThoseEnded(ctx context.Context, running []*attempt) error {
-	byTask := make(map[onereply.TaskID]*attempt, len(running))
+	byTask := make(map[onereply.TaskID][]*attempt, len(running))
 	ids := make([]onereply.TaskID, 0, len(running))
 	for _, a := range running {
-		byTask[a.as.Task.ID] = a
+		byTask[a.as.Task.ID] = append(byTask[a.as.Task.ID], a)
 		ids = append(ids, a.as.Task.ID)
 	}
 	tasks, err := e.store.Tasks(ctx, store.Query{IDs: ids})
@@ -126,12 +126,13 @@ func (e *Engine) endThoseEnded(ctx context.Context, running []*attempt) error {
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		a := byTask[t.ID]
-		switch {
-		case t.Status == onereply.StatusCancelled:
-			a.cancel(onereply.ErrCancelled)
-		case t.Version != a.as.Guard.Version:
-			a.cancel(onereply.ErrLeaseLost)
+		for _, a := range byTask[t.ID] {
+			switch {
+			case t.Status == onereply.StatusCancelled:
+				a.cancel(onereply.ErrCancelled)
+			case t.Version != a.as.Guard.Version:
+				a.cancel(onereply.ErrLeaseLost)
+			}
 		}
 	}
 	return nil

@@ -29,6 +29,9 @@ type submitItem struct {
 // A caller that hangs up gets its context's error and does not know whether the
 // task was created: the same submission again tells.
 func (e *Engine) Submit(ctx context.Context, s onereply.Submission) (onereply.Submitted, error) {
+	if err := outside(ctx, "Submit"); err != nil {
+		return onereply.Submitted{}, err
+	}
 	s, err := e.prepare(s)
 	if err != nil {
 		return onereply.Submitted{}, err
@@ -55,6 +58,44 @@ func (e *Engine) SubmitTx(ctx context.Context, tx onereply.Tx, s onereply.Submis
 	return done[0].value, done[0].err
 }
 
+// SubmitManyTx is SubmitTx for many submissions at once, in one statement: the
+// way to write a batch. A key that was used before gives its task; one that was
+// used with other inputs, or stands twice in the batch, fails the whole batch,
+// and the caller rolls back. The results are in the order of the submissions.
+func (e *Engine) SubmitManyTx(ctx context.Context, tx onereply.Tx, subs []onereply.Submission) ([]onereply.Submitted, error) {
+	prepared := make([]onereply.Submission, len(subs))
+	seen := make(map[[3]string]bool, len(subs))
+	for i, s := range subs {
+		var err error
+		if prepared[i], err = e.prepare(s); err != nil {
+			return nil, fmt.Errorf("submission %d: %w", i, err)
+		}
+		key := [3]string{prepared[i].Scope, prepared[i].Action, prepared[i].Key}
+		if seen[key] {
+			return nil, fmt.Errorf("%w: submission %d: its key stands twice in the batch", onereply.ErrInvalid, i)
+		}
+		seen[key] = true
+	}
+	if len(prepared) == 0 {
+		return nil, nil
+	}
+	results, err := e.submitTx(ctx, tx, prepared)
+	if err != nil {
+		return nil, err
+	}
+	done, fresh := make([]onereply.Submitted, len(results)), false
+	for i, r := range results {
+		if r.err != nil {
+			return nil, fmt.Errorf("submission %d: %w", i, r.err)
+		}
+		done[i], fresh = r.value, fresh || r.value.Created
+	}
+	if fresh {
+		afterCommit(ctx, e.Nudge)
+	}
+	return done, nil
+}
+
 // prepare fills what the caller left to the engine and refuses what cannot be
 // submitted, before anything is written.
 func (e *Engine) prepare(s onereply.Submission) (onereply.Submission, error) {
@@ -69,6 +110,8 @@ func (e *Engine) prepare(s onereply.Submission) (onereply.Submission, error) {
 		return refuse("the key must have 1 to %d bytes", maxKeyBytes)
 	case s.Action == "":
 		return refuse("an action or a kind is needed")
+	case s.Scope == AnyScope:
+		return refuse("the scope %q stands for all of them", AnyScope)
 	case len(s.Fingerprint) == 0:
 		return refuse("a fingerprint is needed")
 	case s.Answer != nil:
@@ -81,13 +124,28 @@ func (e *Engine) prepare(s onereply.Submission) (onereply.Submission, error) {
 	case s.OnUnknown != "" && s.OnUnknown != onereply.UnknownRetry && s.OnUnknown != onereply.UnknownStop:
 		return refuse("on unknown outcome must be retry or stop")
 	}
-	if _, err := e.kind(s.Kind); err != nil {
+	k, err := e.kind(s.Kind)
+	switch {
+	case err != nil:
 		return s, err
+	case !validDeadline(s.Deadline):
+		return refuse("the deadline must lie in the years 1971 to 9999")
+	case s.Delay >= k.Policy.MaxElapsed:
+		return refuse("the delay must be shorter than the kind's elapsed budget of %s", k.Policy.MaxElapsed)
+	case s.Delay > 0 && !s.Deadline.IsZero() && time.Until(s.Deadline) <= s.Delay:
+		return refuse("the task would be due only after its deadline")
 	}
 	if s.TaskID == "" {
 		s.TaskID = onereply.TaskID(e.o.IDs.New())
 	}
 	return s, nil
+}
+
+// validDeadline refuses times that a store or JSON could not hold: both leave the
+// first years and those beyond 9999 to other meanings, or to none.
+func validDeadline(t time.Time) bool {
+	year := t.UTC().Year()
+	return t.IsZero() || year > 1970 && year <= 9999
 }
 
 // flushSubmits runs a batch of submissions in one transaction. When that fails
@@ -132,7 +190,7 @@ func (e *Engine) trySubmits(items []submitItem) ([]result[onereply.Submitted], e
 	}
 	var results []result[onereply.Submitted]
 	err := e.store.InTx(ctx, func(ctx context.Context, tx onereply.Tx) (err error) {
-		results, err = e.submitTx(ctx, tx, entries)
+		results, err = e.submitTx(inside(ctx), tx, entries)
 		return err
 	})
 	if err != nil {
@@ -203,6 +261,21 @@ func (e *Engine) resolve(s onereply.Submission) store.Submission {
 	return entry
 }
 
+type insideKey struct{}
+
+// inside marks the context of a function that runs in a transaction of the
+// engine's, a hook above all.
+func inside(ctx context.Context) context.Context { return context.WithValue(ctx, insideKey{}, true) }
+
+// outside refuses what has a transaction of its own and would wait for the one
+// that it was called in.
+func outside(ctx context.Context, op string) error {
+	if ctx.Value(insideKey{}) != nil {
+		return fmt.Errorf("%w: %s inside a transaction waits for itself; use SubmitTx or CancelTx with the transaction at hand", onereply.ErrInvalid, op)
+	}
+	return nil
+}
+
 // commitHooks are what to do once the transaction of an InTx has committed.
 type commitHooks struct{ run []func() }
 
@@ -220,10 +293,13 @@ func afterCommit(ctx context.Context, f func()) {
 // is undone otherwise. f must not wait for anything slow (P9), and must not
 // call Submit, Cancel or Resume, which have transactions of their own.
 func (e *Engine) InTx(ctx context.Context, f func(context.Context, onereply.Tx) error) error {
+	if err := outside(ctx, "InTx"); err != nil {
+		return err
+	}
 	h := &commitHooks{}
 	err := e.store.InTx(context.WithValue(ctx, commitHooksKey{}, h), func(ctx context.Context, tx onereply.Tx) error {
 		h.run = nil // a store may run f again
-		return f(ctx, tx)
+		return f(inside(ctx), tx)
 	})
 	if err != nil {
 		return err

@@ -39,7 +39,8 @@ type attempt struct {
 	used     int       // calls counted on the task
 	inCall   bool
 	current  *call              // the call under way
-	open     *onereply.OpenCall // a call whose outcome is not known
+	unknown  bool               // the last call's outcome is not known
+	open     *onereply.OpenCall // a call that is open, which whoever takes over must know
 	closed   *store.ClosedCall  // a call whose end is not written yet; it travels with the next write
 	text     draftBuffer
 }
@@ -115,15 +116,19 @@ type worked struct {
 func (a *attempt) work() (json.RawMessage, error) {
 	result := make(chan worked, 1)
 	go func() {
+		said := worked{err: errNoReturn} // unless it returns: it panicked, or ended its goroutine
 		defer func() {
 			if p := recover(); p != nil {
-				err := fmt.Errorf("work panicked: %v", p)
+				said.err = fmt.Errorf("work panicked: %v", p)
 				a.e.log.Error("work panicked", "kind", a.kind.Name, "task", a.as.Task.ID, "panic", p, "stack", string(debug.Stack()))
-				result <- worked{err: a.unclassified("internal", err)}
 			}
+			result <- said
 		}()
 		out, err := a.kind.Work(a.ctx, a)
-		result <- worked{out, err}
+		if err == nil && !json.Valid(out) {
+			err = onereply.RefusedPermanent("invalid_response", fmt.Errorf("response of kind %s is no JSON", a.kind.Name))
+		}
+		said = worked{out, err}
 	}()
 	select {
 	case r := <-result:
@@ -148,11 +153,12 @@ func (a *attempt) work() (json.RawMessage, error) {
 }
 
 // unclassified wraps an error that Work did not classify: while a call was under
-// way it may have run, otherwise nothing was sent.
+// way, or when the last one's outcome is not known, it may have run; otherwise
+// nothing was sent.
 func (a *attempt) unclassified(code string, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.inCall {
+	if a.inCall || a.unknown {
 		return onereply.UnknownOutcome(code, err)
 	}
 	return onereply.NotSent(code, err)
@@ -189,7 +195,7 @@ func (a *attempt) classified(err error) *onereply.CallError {
 	}
 	e := a.unclassified("internal", err)
 	errors.As(e, &own)
-	own.Message = onereply.Short(err.Error())
+	own.Message = "an internal error; the log of the worker says more" // err may hold what is nobody's business
 	return own
 }
 
