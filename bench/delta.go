@@ -16,7 +16,7 @@ func firstDelta(ctx context.Context, l *lab, runs int) ([]figure, error) {
 	p50, p99 := figure{Name: "p50", Unit: "ms"}, figure{Name: "p99", Unit: "ms"}
 	accepted := figure{Name: "p50 of the answer to the POST", Unit: "ms"}
 	for range runs {
-		p, err := l.serve(ctx, l.file())
+		p, err := l.serve(ctx, "sqlite:"+l.file())
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func idle(ctx context.Context, l *lab, runs int) ([]figure, error) {
 
 func idleOnce(ctx context.Context, l *lab, cpu, wrote, grew, resident *figure) error {
 	file := l.file()
-	p, err := l.serve(ctx, file, "--demo-delay", "0s")
+	p, err := l.serve(ctx, "sqlite:"+file, "--demo-delay", "0s")
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/onereply/onereply/internal/pgcluster"
 )
 
 func main() {
@@ -35,7 +38,8 @@ type lab struct {
 	product string // the service's binary
 	self    string // this program, for its child processes
 	files   int
-	profile string // a folder for CPU profiles; empty: none
+	profile string             // a folder for CPU profiles; empty: none
+	cluster *pgcluster.Cluster // nil until a measure needs it
 }
 
 // file returns a fresh path for a database.
@@ -60,6 +64,14 @@ func measures() []measure {
 		{"first delta", "p50 under 10 ms", firstDelta},
 		{"recovery", "running again within lease + 1 s", recovery},
 		{"two processes", "a small write waits p99 at most 100 ms", twoProcesses},
+		{"postgres: submissions", "at least pgbench's one-row commits, and 3 times River", pgSubmissions},
+		{"postgres: own transaction", "at least River", pgOwnTx},
+		{"postgres: batches", "at least 0.7 of InsertManyFast, though three rows each", pgBatches},
+		{"postgres: whole life", "at least 10 times River at 64 callers, and 0.5 of the batched limit at 256", pgLife},
+		{"postgres: drain", "at least 1.5 times River's best", pgDrain},
+		{"postgres: start", "p50 at most 3 ms and p99 at most 10 ms", pgStart},
+		{"postgres: recovery", "running again within lease + 1 s", pgRecovery},
+		{"postgres: idle", "at most 1 statement a second for each process", pgIdle},
 	}
 }
 
@@ -110,7 +122,12 @@ func measureAll(ctx context.Context, runs int, only, dir, profile string) (r rep
 	if l.dir, err = os.MkdirTemp(dir, "onereply-bench"); err != nil {
 		return r, err
 	}
-	defer os.RemoveAll(l.dir)
+	defer func() {
+		err = errors.Join(err, os.RemoveAll(l.dir))
+		if l.cluster != nil {
+			err = errors.Join(err, l.cluster.Close())
+		}
+	}()
 	if l.self, err = os.Executable(); err != nil {
 		return r, err
 	}

@@ -62,9 +62,9 @@ func start(ctx context.Context, program string, args ...string) (*process, error
 	}
 }
 
-// serve starts the service on a file.
-func (l *lab) serve(ctx context.Context, file string, more ...string) (*process, error) {
-	return start(ctx, l.product, append([]string{"serve", "--listen", "127.0.0.1:0", "--database", "sqlite:" + file, "--log-level", "error"}, more...)...)
+// serve starts the service on a database.
+func (l *lab) serve(ctx context.Context, database string, more ...string) (*process, error) {
+	return start(ctx, l.product, append([]string{"serve", "--listen", "127.0.0.1:0", "--database", database, "--log-level", "error"}, more...)...)
 }
 
 // child starts this program as a child process.

@@ -15,7 +15,7 @@ func recovery(ctx context.Context, l *lab, runs int) ([]figure, error) {
 	took := figure{Name: "kill to running again", Unit: "s"}
 	limit := figure{Name: "lease + 1 s", Unit: "s"}
 	for n := range runs {
-		seconds, err := recoverOnce(ctx, l, n)
+		seconds, err := recoverOnce(ctx, l, "sqlite:"+l.file(), n)
 		if err != nil {
 			return nil, err
 		}
@@ -25,12 +25,11 @@ func recovery(ctx context.Context, l *lab, runs int) ([]figure, error) {
 	return []figure{took, limit}, nil
 }
 
-func recoverOnce(ctx context.Context, l *lab, n int) (float64, error) {
-	file := l.file()
+func recoverOnce(ctx context.Context, l *lab, database string, n int) (float64, error) {
 	both := map[string]*process{}
 	var any *process
 	for range 2 {
-		p, err := l.serve(ctx, file, "--lease", recoveryLease.String(), "--renew", "1s", "--demo-delay", "1s")
+		p, err := l.serve(ctx, database, "--lease", recoveryLease.String(), "--renew", "1s", "--demo-delay", "1s")
 		if err != nil {
 			return 0, err
 		}

@@ -28,6 +28,7 @@ type Cluster struct {
 	dir  string
 	bin  string
 	port int
+	env  []string // of the server, beside this process's own
 	cred *syscall.Credential
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -64,6 +65,17 @@ func Find() (string, error) {
 // Start makes a cluster and starts its server. Settings are lines of
 // postgresql.conf, such as "fsync = off". Close it.
 func Start(ctx context.Context, settings ...string) (*Cluster, error) {
+	return StartIn(ctx, nil, settings...)
+}
+
+// StartIn is Start with variables for the server's environment, such as a
+// library to load before its own.
+func StartIn(ctx context.Context, env []string, settings ...string) (*Cluster, error) {
+	return begin(ctx, env, func(c *Cluster) error { return c.create(ctx, settings) })
+}
+
+// begin makes a cluster's directory, has it filled, and starts the server.
+func begin(ctx context.Context, env []string, fill func(*Cluster) error) (*Cluster, error) {
 	bin, err := Find()
 	if err != nil {
 		return nil, err
@@ -72,8 +84,17 @@ func Start(ctx context.Context, settings ...string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directory of the cluster: %w", err)
 	}
-	c := &Cluster{dir: dir, bin: bin}
-	if err := c.create(ctx, settings); err != nil {
+	c := &Cluster{dir: dir, bin: bin, env: env}
+	if os.Geteuid() == 0 { // whom the server refuses
+		err = c.unprivileged()
+	}
+	if err == nil {
+		err = c.Move()
+	}
+	if err == nil {
+		err = fill(c)
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := c.StartServer(ctx); err != nil {
@@ -82,28 +103,15 @@ func Start(ctx context.Context, settings ...string) (*Cluster, error) {
 	return c, nil
 }
 
-// create runs initdb, as another user where this one is root, whom the server
-// refuses.
+// create runs initdb and writes the settings.
 func (c *Cluster) create(ctx context.Context, settings []string) error {
-	if os.Geteuid() == 0 {
-		if err := c.unprivileged(); err != nil {
-			return err
-		}
-	}
 	data := filepath.Join(c.dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(c.bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: c.cred}
-	initdb.Dir = c.dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	port, err := freePort()
+	err := c.run(ctx, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	if err != nil {
 		return err
 	}
-	c.port = port
 	var conf bytes.Buffer
-	fmt.Fprintf(&conf, "listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = ''\nmax_connections = 200\nshared_buffers = '64MB'\n", port)
+	fmt.Fprintln(&conf, "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nmax_connections = 200\nshared_buffers = '64MB'")
 	for _, line := range settings {
 		fmt.Fprintln(&conf, line)
 	}
@@ -139,13 +147,14 @@ func (c *Cluster) unprivileged() error {
 	return os.Chown(c.dir, int(uid), int(gid))
 }
 
-func freePort() (int, error) {
+// Move gives the server another free port, from its next start on.
+func (c *Cluster) Move() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
+		return fmt.Errorf("finding a free port: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	c.port = l.Addr().(*net.TCPAddr).Port
+	return l.Close()
 }
 
 // StartServer starts the server, again after Stop, and waits until it answers.
@@ -155,7 +164,8 @@ func (c *Cluster) StartServer(ctx context.Context) error {
 		return fmt.Errorf("log of the server: %w", err)
 	}
 	c.logs = logs
-	c.cmd = exec.Command(filepath.Join(c.bin, "postgres"), "-D", filepath.Join(c.dir, "data"))
+	c.cmd = exec.Command(filepath.Join(c.bin, "postgres"), "-D", filepath.Join(c.dir, "data"), "-p", strconv.Itoa(c.port))
+	c.cmd.Env = append(os.Environ(), c.env...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.cred}
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = c.dir, logs, logs
 	if err := c.cmd.Start(); err != nil {
@@ -220,6 +230,19 @@ func (c *Cluster) URL(database string) string {
 
 // Address is host and port.
 func (c *Cluster) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
+
+// Pid is the process id of the running server, whose children serve the
+// connections; 0 where it is stopped.
+func (c *Cluster) Pid() int {
+	if c.cmd == nil {
+		return 0
+	}
+	return c.cmd.Process.Pid
+}
+
+// Bin is the directory of the server's programs, pgbench among them where it is
+// installed.
+func (c *Cluster) Bin() string { return c.bin }
 
 // Close stops the server and removes the cluster.
 func (c *Cluster) Close() error {
