@@ -191,7 +191,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { e.watch(inner) })
-	wg.Go(func() { e.hub.run(inner, e.log) })
+	wg.Go(func() { e.hub.run(inner, e.o.Poll, e.log) })
 	if e.o.Sweep > 0 {
 		wg.Go(func() { e.sweep(ctx) })
 	}

@@ -13,8 +13,8 @@ import (
 // hub is the one fan-out of a process: it holds the draft of every task that
 // has readers here, and moves them when something was written. Text written by
 // this process is applied as it is; what others wrote is read with one query
-// for all topics, after a hint and never without one, so that readers cost no
-// query while nothing changes.
+// for all topics, after a hint and, because hints may be lost, once a poll. A
+// process without readers asks nothing.
 type hub struct {
 	store store.Store
 	woken signal
@@ -46,15 +46,18 @@ func newHub(s store.Store) *hub {
 // dirty says that tasks may have moved.
 func (h *hub) dirty() { h.woken.set() }
 
-// run refreshes topics after hints until ctx ends. Hints that come while a
-// refresh is under way share the next one; a refresh of very many topics is
-// followed by a rest in proportion.
-func (h *hub) run(ctx context.Context, log *slog.Logger) {
+// run refreshes topics after hints, and at every poll, until ctx ends. Hints
+// that come while a refresh is under way share the next one; a refresh of very
+// many topics is followed by a rest in proportion.
+func (h *hub) run(ctx context.Context, poll time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.woken:
+		case <-tick.C:
 		}
 		began := time.Now()
 		rest := 5 * time.Millisecond
