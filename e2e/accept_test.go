@@ -140,8 +140,8 @@ func acceptZombieSlotFilled(w *world) {
 	w.settle(p)
 }
 
-// acceptLeaseExpiredInQueue: 1. another program holds the file's write lock,
-// 2. the answer arrives and its accept waits, 3. the lease ends, 4. the lock is
+// acceptLeaseExpiredInQueue: 1. another program holds the file's write lock, or
+// the task's row, 2. the answer arrives and its accept waits, 3. the lease ends, 4. the lock is
 // let go. The clock is read after the lock is held, so the accept is too late.
 func acceptLeaseExpiredInQueue(w *world) {
 	p := w.start(everything)
@@ -149,9 +149,9 @@ func acceptLeaseExpiredInQueue(w *world) {
 	w.model.script("q", held(g, say("first")), say("second"))
 	task := w.ask(p, "q", nil)
 	w.model.awaitAsked("q", 1)
-	release := w.lockFile()
+	release := w.hold(task.ID)
 	l := w.ledger()
-	leaseEnd := time.UnixMilli(int64(l.count("SELECT lease_until FROM tasks WHERE id = ?", task.ID)))
+	leaseEnd := l.leaseUntil(task.ID)
 	g.open()
 	eventually(w.t, 10*time.Second, "the lease is over", func() bool { return time.Now().After(leaseEnd.Add(50 * time.Millisecond)) })
 	release()

@@ -44,6 +44,10 @@ func TestMain(m *testing.M) {
 		crashes: sync.OnceValues(func() (string, error) { return build(dir, "onereply-crashpoints", "-tags", "crashpoints") }),
 	}
 	code := m.Run()
+	if err := endSharedCluster(); err != nil {
+		fmt.Fprintln(os.Stderr, "removing the cluster:", err)
+		code = 1
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "removing the binaries:", err)
 	}

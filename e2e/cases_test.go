@@ -207,10 +207,16 @@ func caseLateFailure(w *world) {
 func caseOrphans(w *world) {
 	p := w.start("api,sweep")
 	noLease, longPast, spent := w.ask(p, "no-lease", nil), w.ask(p, "long-past", nil), w.ask(p, "spent", nil)
-	w.plant("UPDATE tasks SET status = 'running', version = 1, attempt = 'gone', worker = 'gone', attempts_used = 1, lease_until = CASE id WHEN ? THEN 0 ELSE 1000 END", noLease.ID)
-	w.plant("INSERT INTO attempts (task_id, version, attempt, worker, started_at) SELECT id, 1, 'gone', 'gone', 1000 FROM tasks WHERE id <> ?", noLease.ID)
+	none, past := "0", "1000"
+	if w.server != nil { // whose schema refuses a running task without a lease
+		none, past = "to_timestamp(0)", "to_timestamp(1)"
+	}
+	w.plant("UPDATE tasks SET status = 'running', version = 1, attempt = 'gone', worker = 'gone', attempts_used = 1, lease_until = CASE id WHEN ? THEN "+none+" ELSE "+past+" END", noLease.ID)
+	w.plant("INSERT INTO attempts (task_id, version, attempt, worker, started_at) SELECT id, 1, 'gone', 'gone', "+past+" FROM tasks WHERE id <> ?", noLease.ID)
 	w.plant("UPDATE tasks SET calls_used = calls_max WHERE id = ?", spent.ID)
-	w.plant("INSERT INTO calls (task_id, number, version, attempt, counted_at, closed_at, class) SELECT ?, value, 1, 'gone', 1000, 1000, 'unknown' FROM json_each('[1,2,3]')", spent.ID)
+	for number := range 3 {
+		w.plant("INSERT INTO calls (task_id, number, version, attempt, counted_at, closed_at, class) VALUES (?, ?, 1, 'gone', "+past+", "+past+", 'unknown')", spent.ID, number+1)
+	}
 	planted := time.Now()
 	w.start("work")
 	for text, id := range map[string]string{"no-lease": noLease.ID, "long-past": longPast.ID} {

@@ -111,7 +111,7 @@ func claimTakeoverAtExpiry(w *world) {
 	w.model.awaitAsked("q", 1)
 	doomed.kill()
 	l := w.ledger()
-	leaseEnd := time.UnixMilli(int64(l.count("SELECT lease_until FROM tasks WHERE id = ?", task.ID)))
+	leaseEnd := l.leaseUntil(task.ID)
 	w.start("work")
 	end := w.expect(p, task.ID, want{status: "completed", text: "new", version: 2, attempts: 2, calls: 2, requests: 2})
 	late := end.Attempts[1].StartedAt.Sub(leaseEnd)

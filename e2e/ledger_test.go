@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,25 @@ import (
 	_ "modernc.org/sqlite" // reads the file without the store under test
 )
 
-// ledger reads the service's file behind its back.
+// ledger reads the service's file or database behind its back.
 type ledger struct {
-	t  *testing.T
-	db *sql.DB
+	t        *testing.T
+	db       reader
+	onServer bool
+}
+
+// reader is a database, or a transaction of one.
+type reader interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// in writes a query as the database wants it.
+func (l *ledger) in(query string) string {
+	if l.onServer {
+		return numberedPlaces(query)
+	}
+	return query
 }
 
 func openLedger(t *testing.T, file string) *ledger {
@@ -42,7 +58,7 @@ func openLedger(t *testing.T, file string) *ledger {
 func (l *ledger) count(query string, args ...any) int {
 	l.t.Helper()
 	var n sql.NullInt64
-	if err := l.db.QueryRowContext(context.Background(), query, args...).Scan(&n); err != nil {
+	if err := l.db.QueryRowContext(context.Background(), l.in(query), args...).Scan(&n); err != nil {
 		l.t.Fatalf("%s: %v", query, err)
 	}
 	return int(n.Int64)
@@ -51,7 +67,7 @@ func (l *ledger) count(query string, args ...any) int {
 func (l *ledger) text(query string, args ...any) string {
 	l.t.Helper()
 	var s sql.NullString
-	err := l.db.QueryRowContext(context.Background(), query, args...).Scan(&s)
+	err := l.db.QueryRowContext(context.Background(), l.in(query), args...).Scan(&s)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		l.t.Fatalf("%s: %v", query, err)
 	}
@@ -61,6 +77,12 @@ func (l *ledger) text(query string, args ...any) string {
 func (l *ledger) claimedAt(id string, version int64) time.Time {
 	l.t.Helper()
 	return time.UnixMilli(int64(l.count("SELECT started_at FROM attempts WHERE task_id = ? AND version = ?", id, version)))
+}
+
+// leaseUntil is when a task's lease ends.
+func (l *ledger) leaseUntil(id string) time.Time {
+	l.t.Helper()
+	return time.UnixMilli(int64(l.count("SELECT lease_until FROM tasks WHERE id = ?", id)))
 }
 
 // inFlight counts what has not ended.
@@ -94,12 +116,11 @@ func (l *ledger) ends() map[string]string {
 	return ends
 }
 
-// rules are what must hold for every task of the file, each with a query that
-// counts where it does not, and a statement that breaks it in a file with one
-// completed task.
+// rules are what must hold for every task, each with a query that counts where
+// it does not, and a statement that breaks it where there is one completed task.
 var rules = []struct{ promise, violations, breakIt string }{
 	{"a task has at most one response (P3)",
-		"SELECT count(*) FROM (SELECT task_id FROM responses GROUP BY task_id HAVING count(*) > 1)", ""},
+		"SELECT count(*) FROM (SELECT task_id FROM responses GROUP BY task_id HAVING count(*) > 1) twice", ""},
 	{"a response exists if and only if the task is completed (P4)",
 		"SELECT count(*) FROM tasks t LEFT JOIN responses r ON r.task_id = t.id WHERE (t.status = 'completed') <> (r.task_id IS NOT NULL)",
 		"DELETE FROM responses"},
@@ -124,27 +145,42 @@ var rules = []struct{ promise, violations, breakIt string }{
 	{"one count is at most one physical request (P8)",
 		"SELECT count(*) FROM calls WHERE requests > 1",
 		"UPDATE calls SET requests = 2"},
-	{"an ended task has no lease, no open call, no open attempt and no draft",
+	{"an ended task has no lease and no open call",
 		`SELECT count(*) FROM tasks t WHERE t.status NOT IN ('queued', 'running') AND (t.open_call <> 0 OR t.lease_until <> 0
-		   OR EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = t.id AND a.outcome = '')
-		   OR EXISTS (SELECT 1 FROM calls c WHERE c.task_id = t.id AND c.closed_at = 0)
-		   OR EXISTS (SELECT 1 FROM drafts d WHERE d.task_id = t.id))`,
+		   OR EXISTS (SELECT 1 FROM calls c WHERE c.task_id = t.id AND c.closed_at = 0))`,
 		"UPDATE calls SET closed_at = 0"},
+	{"an ended task has no open attempt",
+		"SELECT count(*) FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.status NOT IN ('queued', 'running') AND a.outcome = ''",
+		"UPDATE attempts SET outcome = ''"},
+	{"an ended task has no draft",
+		"SELECT count(*) FROM tasks t JOIN drafts d ON d.task_id = t.id WHERE t.status NOT IN ('queued', 'running')",
+		"INSERT INTO drafts (task_id, version, seq, text) SELECT id, version, 1, 'left' FROM tasks"},
 	{"at most one attempt of a task was accepted (P3)",
-		"SELECT count(*) FROM (SELECT task_id FROM attempts WHERE outcome = 'accepted' GROUP BY task_id HAVING count(*) > 1)",
-		"INSERT INTO attempts (task_id, version, attempt, worker, started_at, ended_at, outcome) SELECT task_id, 0, 'another', worker, started_at, ended_at, outcome FROM attempts"},
+		"SELECT count(*) FROM (SELECT task_id FROM attempts WHERE outcome = 'accepted' GROUP BY task_id HAVING count(*) > 1) twice",
+		anotherAccepted},
 	{"no attempt is of a version that was never handed out (P5)",
 		"SELECT count(*) FROM tasks t WHERE t.version < (SELECT coalesce(max(version), 0) FROM attempts a WHERE a.task_id = t.id)",
 		"UPDATE tasks SET version = 0"},
+}
+
+// anotherAccepted adds an accepted attempt to every task.
+const anotherAccepted = "INSERT INTO attempts (task_id, version, attempt, worker, started_at, ended_at, outcome) SELECT task_id, 0, 'another', worker, started_at, ended_at, outcome FROM attempts"
+
+// ofFiles are rules that a server keeps by itself.
+var ofFiles = []struct{ promise, violations, breakIt string }{
 	{"foreign keys hold", "SELECT count(*) FROM pragma_foreign_key_check",
 		"INSERT INTO progress (task_id, version, state, recorded_at) VALUES ('none', 1, x'00', 1)"},
 	{"the file is sound", "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'", ""},
 }
 
-// violations lists the promises that the file breaks.
+// violations lists the promises that are broken.
 func (l *ledger) violations() (broken []string) {
 	l.t.Helper()
-	for _, rule := range rules {
+	all := rules
+	if !l.onServer {
+		all = slices.Concat(rules, ofFiles)
+	}
+	for _, rule := range all {
 		if n := l.count(rule.violations); n != 0 {
 			broken = append(broken, fmt.Sprintf("%s: %d times", rule.promise, n))
 		}
@@ -152,7 +188,7 @@ func (l *ledger) violations() (broken []string) {
 	return broken
 }
 
-// balance reports every promise that the file breaks.
+// balance reports every promise that is broken.
 func (l *ledger) balance() {
 	l.t.Helper()
 	for _, broken := range l.violations() {
@@ -173,7 +209,7 @@ func TestTheLedgerFindsWhatIsBroken(t *testing.T) {
 	if err = errors.Join(err, walErr); err != nil {
 		t.Fatal(err)
 	}
-	for i, rule := range rules {
+	for i, rule := range slices.Concat(rules, ofFiles) {
 		if rule.breakIt == "" {
 			continue // the schema refuses it, or no statement can do it
 		}
@@ -185,6 +221,48 @@ func TestTheLedgerFindsWhatIsBroken(t *testing.T) {
 		found := strings.Join(broken.ledger().violations(), "\n")
 		if !strings.Contains(found, rule.promise) {
 			t.Errorf("%q broke nothing that was found; wanted %q, found:\n%s", rule.breakIt, rule.promise, found)
+		}
+	}
+}
+
+// onServer are the statements of rules that break the file and need other words
+// on a server.
+var onServer = map[string]string{
+	"UPDATE calls SET closed_at = 0": "UPDATE onereply.calls SET closed_at = NULL",
+	anotherAccepted:                  strings.ReplaceAll(anotherAccepted, " attempts", " onereply.attempts"),
+}
+
+// TestTheLedgerFindsWhatIsBrokenOnPostgres plants every violation in a
+// transaction that is undone.
+func TestTheLedgerFindsWhatIsBrokenOnPostgres(t *testing.T) {
+	t.Parallel()
+	w := newServerWorld(t)
+	p := w.start(everything)
+	w.expect(p, w.ask(p, "q", nil).ID, once)
+	w.settle(p)
+	db := w.server.connect(w.server.database, "&search_path=ledger,onereply")
+	defer db.Close()
+	for _, rule := range rules {
+		statement := rule.breakIt
+		if other := onServer[statement]; other != "" {
+			statement = other
+		}
+		if statement == "" {
+			continue
+		}
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err == nil {
+			_, err = tx.ExecContext(t.Context(), statement)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+		found := strings.Join((&ledger{t: t, db: tx, onServer: true}).violations(), "\n")
+		if !strings.Contains(found, rule.promise) {
+			t.Errorf("%q broke nothing that was found; wanted %q, found:\n%s", statement, rule.promise, found)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
 		}
 	}
 }

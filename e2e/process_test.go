@@ -23,6 +23,7 @@ type process struct {
 	url  string // of its API; empty without that role
 	log  *output
 	done chan struct{} // closed when it has ended
+	rest []*process    // what was started with it, to play the other roles
 }
 
 // output keeps what a process says, from whichever goroutine copies it.
@@ -123,8 +124,12 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 // kill ends the process with SIGKILL, as a power cut would, and waits for that.
+// What was started with it is killed too.
 func (p *process) kill() {
 	p.t.Helper()
+	for _, other := range p.rest {
+		other.kill()
+	}
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }

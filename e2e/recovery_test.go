@@ -37,7 +37,7 @@ func TestRecoveryAfterSIGKILL(t *testing.T) {
 	l := w.ledger()
 	leaseEnds := map[string]time.Time{}
 	for _, id := range ids {
-		leaseEnds[id] = time.UnixMilli(int64(l.count("SELECT lease_until FROM tasks WHERE id = ?", id)))
+		leaseEnds[id] = l.leaseUntil(id)
 	}
 	p = w.start(everything)
 	var waits []time.Duration

@@ -23,15 +23,16 @@ const (
 	sweep = time.Second
 )
 
-// world is one test's service: a file, a scripted model, and the processes that
-// share the file. It keeps its own account of what was promised to it, which
-// settle compares with the file.
+// world is one test's service: a file or a database on a server, a scripted
+// model, and the processes that share it. It keeps its own account of what was
+// promised to it, which settle compares with what is stored.
 type world struct {
-	t     *testing.T
-	dir   string
-	file  string
-	model *model
-	flags []string // for every process started from now on
+	t      *testing.T
+	dir    string
+	file   string
+	server *server // nil: the rows are in the file
+	model  *model
+	flags  []string // for every process started from now on
 
 	mu        sync.Mutex
 	front     *process          // whose API the followers use
@@ -59,7 +60,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// start starts a process with the roles and further flags.
+// start starts a process with the roles and further flags. On a server
+// everything is three processes, of which it returns the API.
 func (w *world) start(roles string, flags ...string) *process {
 	w.t.Helper()
 	return w.startAt("", roles, flags...)
@@ -68,6 +70,11 @@ func (w *world) start(roles string, flags ...string) *process {
 // startAt starts a process that meets crash points.
 func (w *world) startAt(points, roles string, flags ...string) *process {
 	w.t.Helper()
+	if w.server != nil && roles == everything {
+		p := w.startAt(points, "api", flags...)
+		p.rest = []*process{w.startAt(points, "work", flags...), w.startAt("", "dispatch,sweep", flags...)}
+		return p
+	}
 	p := startProcess(w.t, roles, launch{
 		crashPoints: points, args: slices.Concat(w.flags, []string{"--roles", roles}, flags),
 	})
@@ -165,8 +172,14 @@ func (w *world) replay(a *api, conversation, key, text string, p policy, first s
 	return s.Task
 }
 
-// ledger opens the file behind the service's back.
-func (w *world) ledger() *ledger { return openLedger(w.t, w.file) }
+// ledger opens what is stored behind the service's back.
+func (w *world) ledger() *ledger {
+	w.t.Helper()
+	if w.server != nil {
+		return w.server.ledger()
+	}
+	return openLedger(w.t, w.file)
+}
 
 // remember notes how tasks have ended so far; settle compares.
 func (w *world) remember(l *ledger) {
@@ -232,6 +245,9 @@ func (w *world) settle(p *process) {
 		}
 	}
 	w.remember(l)
+	if w.server != nil {
+		w.server.settleTransactions()
+	}
 	w.settleLogs()
 }
 
@@ -271,11 +287,14 @@ func (w *world) settleCounts(l *ledger) {
 	}
 }
 
-// plant changes the file as a restore or an operator would.
+// plant changes what is stored as a restore or an operator would.
 func (w *world) plant(query string, args ...any) {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+w.file+"?_pragma=busy_timeout(10000)")
-	if err != nil {
+	var db *sql.DB
+	var err error
+	if w.server != nil {
+		db, query = w.server.connect(w.server.database, "&search_path=onereply"), numberedPlaces(query)
+	} else if db, err = sql.Open("sqlite", "file:"+w.file+"?_pragma=busy_timeout(10000)"); err != nil {
 		w.t.Fatal(err)
 	}
 	_, err = db.ExecContext(context.Background(), query, args...)
@@ -285,6 +304,16 @@ func (w *world) plant(query string, args ...any) {
 	if err != nil {
 		w.t.Fatal(fmt.Errorf("%s: %w", query, err))
 	}
+}
+
+// hold keeps a task from being written, as another program would: by its row on
+// a server, by the lock of the whole file elsewhere.
+func (w *world) hold(id string) (release func()) {
+	w.t.Helper()
+	if w.server != nil {
+		return w.server.holdRow(id)
+	}
+	return w.lockFile()
 }
 
 // lockFile takes the file's write lock, as another program would, and returns
@@ -316,10 +345,13 @@ func (w *world) lockFile() (release func()) {
 	return release
 }
 
-// locked reports whether some process holds the file's write lock, and not only
-// for the moment of a short write.
+// locked reports whether some process is inside a transaction that writes, and
+// not only for the moment of a short write.
 func (w *world) locked() bool {
 	w.t.Helper()
+	if w.server != nil {
+		return w.server.writing()
+	}
 	db, err := sql.Open("sqlite", "file:"+w.file+"?_txlock=immediate&_pragma=busy_timeout(0)")
 	if err != nil {
 		w.t.Fatal(err)
@@ -337,10 +369,10 @@ func (w *world) locked() bool {
 	})
 }
 
-// awaitLocked waits until some process holds the file's write lock.
+// awaitLocked waits until some process is inside a transaction that writes.
 func (w *world) awaitLocked() {
 	w.t.Helper()
-	eventually(w.t, 10*time.Second, "the file is locked for a while", w.locked)
+	eventually(w.t, 10*time.Second, "a transaction is open for a while", w.locked)
 }
 
 // freezeInCall stops a process in its tracks while it waits for the model. One
