@@ -32,7 +32,7 @@ func (r *rows) Conversation(_ context.Context, scope, id string) (chat.Conversat
 
 func (r *rows) Message(_ context.Context, _, id string) (chat.Message, error) {
 	m, ok := r.messages[id]
-	if !ok {
+	if !ok && r.messages != nil {
 		return m, onereply.ErrNotFound
 	}
 	return m, nil

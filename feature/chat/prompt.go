@@ -2,19 +2,31 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/provider"
 )
+
+// CodeDeleted is the error code of a reply whose conversation is gone.
+const CodeDeleted = "conversation_deleted"
 
 // request is what the model is asked: the conversation before the question, and
 // the question. Only questions that were answered are in it, each with the one
 // answer that is shown, so the roles alternate and nothing empty goes out,
 // whatever failed, was cancelled or is still being answered in between.
 func (s *Service) request(ctx context.Context, scope string, in Input) (provider.Request, []Passage, error) {
+	if _, err := s.store.Message(ctx, scope, in.Message); errors.Is(err, onereply.ErrNotFound) {
+		// A failed task can outlive its conversation and be resumed: nobody is left
+		// to read an answer, so none is paid for.
+		return provider.Request{}, nil, onereply.RefusedPermanent(CodeDeleted, err)
+	} else if err != nil {
+		return provider.Request{}, nil, fmt.Errorf("reading message %s: %w", in.Message, err)
+	}
 	turns, err := s.store.History(ctx, scope, in.Message)
 	if err != nil {
 		return provider.Request{}, nil, fmt.Errorf("reading the conversation before message %s: %w", in.Message, err)

@@ -111,6 +111,31 @@ func TestAResumedTaskIsCancelledToo(t *testing.T) {
 	})
 }
 
+// TestAResumedTaskOfADeletedConversationIsNotPaidFor: a failed task outlives its
+// conversation by its retention.
+func TestAResumedTaskOfADeletedConversationIsNotPaidFor(t *testing.T) {
+	t.Parallel()
+	within(t, false, func(t *testing.T, w *world) {
+		c := w.conversation()
+		w.model.fails(onereply.RefusedPermanent(onereply.CodeProviderRejected, errors.New("no")))
+		_, failed := w.ask(c.ID, "Q1")
+		if task := w.end(failed.ID); task.Status != onereply.StatusFailed {
+			t.Fatalf("the task is %s", task.Status)
+		}
+		if err := w.chat.DeleteConversation(t.Context(), scope, c.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.engine.Resume(t.Context(), resumption(failed.ID)); err != nil {
+			t.Fatal(err)
+		}
+		task := w.end(failed.ID)
+		if task.Status != onereply.StatusFailed || task.Error == nil || task.Error.Code != chat.CodeDeleted || task.Budget.Calls.Used != 1 {
+			t.Errorf("%s %+v after %d calls", task.Status, task.Error, task.Budget.Calls.Used)
+		}
+		w.gone(c.ID)
+	})
+}
+
 // TestAnAnsweredSiblingHidesNoRunningTask: the first press still runs while the
 // second has been answered.
 func TestAnAnsweredSiblingHidesNoRunningTask(t *testing.T) {
