@@ -1,11 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/onereply/onereply"
@@ -18,6 +20,10 @@ type Problem struct {
 	Title      string
 	Detail     string        // for people
 	RetryAfter time.Duration // the server's wish; zero: none
+	Pointer    string        // the member of the body that was refused, as a JSON pointer; empty: not said
+	MaxBytes   int64         // of too_large: the limit; zero: not said
+	// TaskStatus is how the task stands that the request was about; empty: not said.
+	TaskStatus onereply.Status
 }
 
 // Error says what was refused and why.
@@ -26,11 +32,11 @@ func (p *Problem) Error() string {
 	if p.Code != "" {
 		s += " " + p.Code
 	}
-	if p.Detail != "" {
-		return s + ": " + p.Detail
+	if text := cmp.Or(p.Detail, p.Title); text != "" {
+		s += ": " + strings.TrimSuffix(text, ".") // a sentence there, a part of one here
 	}
-	if p.Title != "" {
-		return s + ": " + p.Title
+	if p.TaskStatus != "" {
+		s += fmt.Sprintf(" (it is %s)", p.TaskStatus)
 	}
 	return s
 }
@@ -52,9 +58,14 @@ func readProblem(resp *http.Response) error {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
 		Detail string `json:"detail"`
+
+		Pointer    string          `json:"pointer"`
+		MaxBytes   int64           `json:"max_bytes"`
+		TaskStatus onereply.Status `json:"task_status"`
 	}
 	if json.Unmarshal(text, &body) == nil && body.Type != "" {
 		p.Code, p.Title, p.Detail = path.Base(body.Type), body.Title, body.Detail
+		p.Pointer, p.MaxBytes, p.TaskStatus = body.Pointer, body.MaxBytes, body.TaskStatus
 	} else {
 		p.Title = http.StatusText(resp.StatusCode)
 	}
