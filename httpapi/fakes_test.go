@@ -22,6 +22,7 @@ import (
 type fakeService struct {
 	err     error
 	task    onereply.Task
+	waited  error // of Wait; nil: err
 	changes int
 	cut     []error // what the contexts of the changes said
 }
@@ -41,6 +42,9 @@ func (f *fakeService) Task(context.Context, string, onereply.TaskID) (onereply.T
 }
 func (f *fakeService) Tasks(context.Context, store.Query) ([]onereply.Task, error) { return nil, f.err }
 func (f *fakeService) Wait(context.Context, string, onereply.TaskID) (onereply.Task, error) {
+	if f.waited != nil {
+		return onereply.Task{}, f.waited
+	}
 	return f.task, f.err
 }
 func (f *fakeService) Timeline(context.Context, string, onereply.TaskID) ([]onereply.Event, error) {
@@ -132,4 +136,14 @@ func problemOf(t *testing.T, w *httptest.ResponseRecorder) string {
 		t.Errorf("type %q", p.Type)
 	}
 	return code
+}
+
+// A wait that the engine's end cuts short is answered like one whose time is up.
+func TestAWaitEndsWithTheEngine(t *testing.T) {
+	t.Parallel()
+	f := &fakeService{task: onereply.Task{ID: someID, Status: onereply.StatusQueued}, waited: onereply.ErrClosed}
+	got := do(fakeAPI(t, f, func(*Config) {}), "GET /v1/tasks/"+someID+"?wait=30s", nil, "")
+	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"status":"queued"`) {
+		t.Errorf("%d %s", got.Code, got.Body)
+	}
 }

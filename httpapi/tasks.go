@@ -65,6 +65,9 @@ func (h *handler) waited(w http.ResponseWriter, r *http.Request, scope string, i
 		defer context.AfterFunc(h.Shutdown, cancel)()
 	}
 	task, err := h.Engine.Wait(ctx, scope, id)
+	if errors.Is(err, onereply.ErrClosed) { // the engine has stopped: the task as it stands is all there is to say
+		return h.Engine.Task(r.Context(), scope, id)
+	}
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil && errors.Is(err, ctx.Err()) {
 		if task.ID == "" { // the wait was over before the first look
 			return h.Engine.Task(r.Context(), scope, id)

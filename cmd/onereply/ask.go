@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -59,13 +60,15 @@ func ask(ctx context.Context, p *process, args []string) error {
 		return usagef("--follow comes back to a question asked before and takes no other")
 	case a.follow == "" && len(own) != 1:
 		return usagef("needs one question in quotes, not %d arguments", len(own))
+	case a.follow == "" && readsInput(own[0], a.files) > 1:
+		return usagef("standard input can be read only once, as the question or as one --file")
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	task := a.follow
 	if task == "" {
 		if task, err = a.submit(ctx, p, own[0]); err != nil {
-			return explain(err, a.remote)
+			return explain(p, err, a.remote)
 		}
 	}
 	return a.answer(ctx, p, task)
@@ -73,7 +76,7 @@ func ask(ctx context.Context, p *process, args []string) error {
 
 // submit saves the question and returns its task.
 func (a *askFlags) submit(ctx context.Context, p *process, question string) (string, error) {
-	text, err := message(question, a.files)
+	text, err := message(question, a.files, p.stdin)
 	if err != nil {
 		return "", err
 	}
@@ -81,7 +84,8 @@ func (a *askFlags) submit(ctx context.Context, p *process, question string) (str
 	if err != nil {
 		return "", err
 	}
-	if a.conversation == "" {
+	begun := a.conversation == ""
+	if begun {
 		conv, err := c.NewConversation(ctx, "")
 		if err != nil {
 			return "", err
@@ -89,6 +93,12 @@ func (a *askFlags) submit(ctx context.Context, p *process, question string) (str
 		a.conversation = conv.ID
 	}
 	sent, err := c.Send(ctx, a.conversation, c.NewKey(), text, nil)
+	if refused := new(client.Problem); begun && errors.As(err, &refused) && !errors.Is(err, client.ErrGaveUp) {
+		// Nothing was saved: the conversation made for it would stay empty.
+		if gone := c.DeleteConversation(ctx, a.conversation); gone != nil {
+			err = fmt.Errorf("%w; the empty conversation %s is left: %w", err, a.conversation, gone)
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -98,21 +108,28 @@ func (a *askFlags) submit(ctx context.Context, p *process, question string) (str
 
 // answer streams a task's answer until it has ended.
 func (a *askFlags) answer(ctx context.Context, p *process, id string) error {
-	c, err := dial(p, a.remote, longPatience)
+	c, err := dial(p, a.remote, cmp.Or(p.patience, longPatience))
 	if err != nil {
 		return err
 	}
 	s := &screen{out: p.stdout, err: p.stderr, quiet: a.final}
 	task, err := c.Follow(ctx, id, "", s.show)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		fmt.Fprintf(p.stderr, "\nThe task goes on without you.\n  come back: %s\n  look:      %s\n  stop it:   %s\n",
-			hint(a.remote, "onereply ask --follow "+id), hint(a.remote, "onereply tasks show "+id), hint(a.remote, "onereply tasks cancel "+id))
-		return &exitError{exitInterrupted}
-	case err != nil:
-		return fmt.Errorf("%w; come back with: %s", explain(err, a.remote), hint(a.remote, "onereply ask --follow "+id))
+	if err == nil {
+		return a.end(p, s, task)
 	}
-	return a.end(p, s, task)
+	comeBack := hint(p, a.remote, "ask --follow "+id)
+	err = errors.Join(err, s.endLine())
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintf(p.stderr, "\nThe task goes on without you.\n  come back: %s\n  look:      %s\n  stop it:   %s\n",
+			comeBack, hint(p, a.remote, "tasks show "+id), hint(p, a.remote, "tasks cancel "+id))
+		return &exitError{exitInterrupted}
+	case problemCode(err) == "not_found":
+		return fmt.Errorf("no task %s: %w; see: %s", id, err, hint(p, a.remote, "tasks list"))
+	case errors.Is(err, client.ErrGaveUp):
+		return fmt.Errorf("%w; the task goes on without you, come back with: %s", explain(p, err, a.remote), comeBack)
+	}
+	return explain(p, err, a.remote)
 }
 
 // end prints what is left to say once the task has ended.
@@ -131,13 +148,33 @@ func (a *askFlags) end(p *process, s *screen, task client.Task) error {
 		}
 		return nil
 	case onereply.StatusCancelled:
-		return fmt.Errorf("task %s was cancelled", task.ID)
+		return errors.Join(fmt.Errorf("task %s was cancelled", task.ID), s.endLine())
 	}
-	why := string(task.Reason)
-	if task.Error != nil {
-		why += " (" + task.Error.Code + ": " + task.Error.Message + ")"
+	return errors.Join(fmt.Errorf("task %s failed: %s; %s", task.ID, why(task), a.again(p, task)), s.endLine())
+}
+
+// again says what can be done about a failed task, which is not always to
+// resume it.
+func (a *askFlags) again(p *process, task client.Task) string {
+	resume := hint(p, a.remote, "tasks resume "+task.ID)
+	switch task.Reason {
+	case onereply.ReasonPermanent:
+		if task.Error != nil && curable(task.Error.Code) {
+			return "once whoever runs the service has mended that, go on with: " + resume
+		}
+		return "the same question would fail again"
+	case onereply.ReasonDeadlineExceeded:
+		return "give it more time with: " + hint(p, a.remote, "tasks resume "+task.ID+" --deadline TIME")
+	case onereply.ReasonOutcomeUnknown:
+		return "the model may have answered and charged for it, and trying again may cost twice: " + resume
 	}
-	return fmt.Errorf("task %s failed: %s; try again with: %s", task.ID, why, hint(a.remote, "onereply tasks resume "+task.ID))
+	return "try again with: " + resume
+}
+
+// curable reports whether a permanent refusal was about the service's account or
+// settings, not about the question.
+func curable(code string) bool {
+	return code == onereply.CodeInsufficientQuota || code == onereply.CodeUnauthenticated || code == onereply.CodeProviderRejected
 }
 
 // screen shows live text that may start over.
@@ -169,6 +206,16 @@ func (s *screen) show(d client.Delta) error {
 	return err
 }
 
+// endLine ends a line that was begun, so that what follows has one of its own.
+func (s *screen) endLine() error {
+	if s.shown == "" || strings.HasSuffix(s.shown, "\n") {
+		return nil
+	}
+	s.shown += "\n"
+	_, err := io.WriteString(s.out, "\n")
+	return err
+}
+
 func (s *screen) restart() error {
 	fmt.Fprint(s.err, "\n(the answer starts over)\n")
 	s.shown = ""
@@ -189,8 +236,28 @@ func (s *screen) finish(answer string) error {
 	return err
 }
 
+// standardInput is the name that stands for it.
+const standardInput = "-"
+
+// readsInput counts how often standard input is asked for.
+func readsInput(question string, files []string) (n int) {
+	for _, name := range append([]string{question}, files...) {
+		if name == standardInput {
+			n++
+		}
+	}
+	return n
+}
+
 // message joins a question and files into the text of one message.
-func message(question string, files []string) (string, error) {
+func message(question string, files []string, stdin io.Reader) (string, error) {
+	if question == standardInput {
+		text, err := readText(stdin)
+		if err != nil {
+			return "", fmt.Errorf("the question on standard input %w", err)
+		}
+		question = strings.TrimSpace(text)
+	}
 	if strings.TrimSpace(question) == "" {
 		return "", usagef("the question is empty")
 	}
@@ -200,7 +267,15 @@ func message(question string, files []string) (string, error) {
 	var b strings.Builder
 	b.WriteString(question)
 	for _, name := range files {
-		text, err := readText(name)
+		if name == standardInput {
+			text, err := readText(stdin)
+			if err != nil {
+				return "", fmt.Errorf("--file %s: standard input %w", name, err)
+			}
+			fmt.Fprintf(&b, "\n\n%s", text)
+			continue
+		}
+		text, err := readFile(name)
 		if err != nil {
 			return "", err
 		}
@@ -209,16 +284,24 @@ func message(question string, files []string) (string, error) {
 	return b.String(), nil
 }
 
-// readText reads a text file, or says why it is none.
-func readText(name string) (string, error) {
+func readFile(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", fmt.Errorf("--file: %w", err)
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := readText(f)
 	if err != nil {
-		return "", fmt.Errorf("--file: %w", err)
+		return "", fmt.Errorf("--file %s %w", name, err)
+	}
+	return text, nil
+}
+
+// readText reads a text to its end, or says why it is none.
+func readText(r io.Reader) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot be read: %w", err)
 	}
 	text := strings.TrimPrefix(string(raw), "\ufeff")
 	switch {
@@ -229,8 +312,5 @@ func readText(name string) (string, error) {
 	case strings.ContainsRune(text, 0), !utf8.ValidString(text):
 		err = errors.New("is not UTF-8 text; other documents are not supported yet")
 	}
-	if err != nil {
-		return "", fmt.Errorf("--file %s %w", name, err)
-	}
-	return text, nil
+	return text, err
 }

@@ -53,7 +53,7 @@ func TestAskTasksAndARestart(t *testing.T) {
 			t.Errorf("show lacks %q:\n%s", want, shown.stdout)
 		}
 	}
-	if got := execute(t, env, "tasks", "cancel", task); got.code != exitFailed || !strings.Contains(got.stderr, "task_ended") {
+	if got := execute(t, env, "tasks", "cancel", task); got.code != exitFailed || !strings.Contains(got.stderr, "task_ended") || !strings.Contains(got.stderr, "(it is completed)") {
 		t.Errorf("cancel of a completed task: %+v", got)
 	}
 	if got := execute(t, env, "tasks", "resume", task); got.code != exitFailed || !strings.Contains(got.stderr, "task_ended") {
@@ -106,7 +106,8 @@ func TestATaskThatIsNotThere(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "x.db"))
 	for _, args := range [][]string{{"tasks", "show", "x"}, {"tasks", "cancel", "x"}, {"ask", "--follow", "x"}, {"ask", "hi", "--conversation", "x"}} {
 		got := execute(t, map[string]string{"ONEREPLY_SERVER": s.url}, args...)
-		if got.code != exitFailed || !strings.Contains(got.stderr, "not_found") || strings.Count(got.stderr, "\n") != 1 {
+		if got.code != exitFailed || !strings.Contains(got.stderr, "not_found") || strings.Count(got.stderr, "\n") != 1 ||
+			strings.Contains(got.stderr, ".;") || strings.Contains(got.stderr, "come back") {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
@@ -133,7 +134,7 @@ func TestFilesThatAreNoText(t *testing.T) {
 			case "a whole folder":
 				file = filepath.Dir(file)
 			}
-			got, err := message("q", []string{file})
+			got, err := message("q", []string{file}, nil)
 			switch {
 			case c.want == "" && (err != nil || got != "q\n\nnotes.md:\n\nhello"):
 				t.Errorf("message is %q, %v", got, err)

@@ -107,24 +107,29 @@ func TestCommandLinesThatMakeNoSenseSaySoInOneLine(t *testing.T) {
 		want string
 	}{
 		{"an unknown command", []string{"srve"}, `there is no command "srve"`},
-		{"an unknown flag", []string{"serve", "--prot", "1"}, "flag provided but not defined"},
+		{"an unknown command has one hint", []string{"srve"}, "(see onereply help)"},
+		{"an unknown flag", []string{"serve", "--prot", "1"}, "flag provided but not defined: --prot"},
+		{"an unknown flag of ask", []string{"ask", "--prot", "1"}, "flag provided but not defined: --prot"},
+		{"a number that is none", []string{"tasks", "list", "--limit", "x"}, `for flag --limit`},
 		{"a wrong value", []string{"--lease", "soon"}, `--lease "soon": not a duration`},
 		{"several wrong values", []string{"serve", "--lease", "soon", "--workers", "0x"}, "--workers"},
 		{"an address beyond this machine", []string{"--listen", "0.0.0.0:8080"}, "API keys"},
 		{"a database of another make", []string{"--database", "mysql://x"}, "no database this build knows"},
 		{"no question", []string{"ask"}, "needs one question"},
 		{"two questions", []string{"ask", "a", "b"}, "not 2 arguments"},
+		{"two readers of standard input", []string{"ask", "-", "--file", "-"}, "read only once"},
 		{"an empty question", []string{"ask", " "}, "the question is empty"},
 		{"a question and a task to come back to", []string{"ask", "a", "--follow", "x"}, "takes no other"},
 		{"a server that is no URL", []string{"ask", "a", "--server", "x:1"}, "--server"},
 		{"no action on tasks", []string{"tasks"}, "needs an action"},
 		{"an unknown action on tasks", []string{"tasks", "drop", "x"}, `no action "drop"`},
+		{"an unknown action on no task", []string{"tasks", "nope"}, `no action "nope"`},
 		{"a task without an id", []string{"tasks", "show"}, "needs the id"},
 		{"a deadline that is no time", []string{"tasks", "resume", "x", "--deadline", "tomorrow"}, "no time like"},
 		{"no action on the schema", []string{"migrate"}, "needs one action"},
 		{"an unknown action on the schema", []string{"migrate", "down"}, `no action "down"`},
 		{"an argument to version", []string{"version", "x"}, "unexpected argument"},
-		{"help for nothing", []string{"help", "x"}, `no command "x"`},
+		{"help for nothing", []string{"help", "x"}, `no command "x" (see onereply help)`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +137,8 @@ func TestCommandLinesThatMakeNoSenseSaySoInOneLine(t *testing.T) {
 			if got.code != exitUsage {
 				t.Errorf("exit code is %d, want %d", got.code, exitUsage)
 			}
-			if !strings.Contains(got.stderr, c.want) || strings.Count(got.stderr, "\n") != 1 || !strings.HasPrefix(got.stderr, "onereply ") {
+			if !strings.Contains(got.stderr, c.want) || strings.Count(got.stderr, "\n") != 1 || !strings.HasPrefix(got.stderr, "onereply") ||
+				strings.Count(got.stderr, "see onereply") > 1 {
 				t.Errorf("said %q, want one line with %q", got.stderr, c.want)
 			}
 			if got.stdout != "" {
@@ -145,6 +151,11 @@ func TestCommandLinesThatMakeNoSenseSaySoInOneLine(t *testing.T) {
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	t.Parallel()
 	overview := execute(t, nil, "help")
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"help", "--help"}, {"help", "help"}} {
+		if got := execute(t, nil, args...); got.code != exitDone || got.stdout != overview.stdout {
+			t.Errorf("%v: code %d, output %q, %q", args, got.code, got.stdout, got.stderr)
+		}
+	}
 	for _, c := range commands() {
 		if !strings.Contains(overview.stdout, c.name) {
 			t.Errorf("help does not list %s", c.name)
@@ -163,9 +174,11 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 
 func TestVersionNamesGo(t *testing.T) {
 	t.Parallel()
-	got := execute(t, nil, "version")
-	if got.code != exitDone || !regexp.MustCompile(`^onereply \S+.* go1\.\d+\S* \w+/\w+\n$`).MatchString(got.stdout) {
-		t.Errorf("code %d, output %q", got.code, got.stdout)
+	for _, word := range []string{"version", "--version", "-version", "-v"} {
+		got := execute(t, nil, word)
+		if got.code != exitDone || !regexp.MustCompile(`^onereply \S+.* go1\.\d+\S* \w+/\w+\n$`).MatchString(got.stdout) {
+			t.Errorf("%s: code %d, output %q, %q", word, got.code, got.stdout, got.stderr)
+		}
 	}
 }
 

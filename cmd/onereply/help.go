@@ -11,18 +11,22 @@ import (
 
 // showHelp prints the overview, or one command's help.
 func (p *process) showHelp(args []string) error {
-	if len(args) == 0 {
-		overview(p.stdout)
+	if name, _ := choose(args); len(args) == 0 || name == "help" {
+		p.print(overview)
 		return nil
 	}
 	for _, c := range commands() {
 		if c.name == args[0] {
-			c.help(p.stdout)
+			p.print(c.help)
 			return nil
 		}
 	}
-	return usagef("there is no command %q", args[0])
+	return noCommand(args[0])
 }
+
+// firstQuestion is an ask that the demo model, which only quotes the text it is
+// given, answers well, and a real model as well.
+const firstQuestion = `ask "Who does what by when? Anna pays the deposit by Friday. It was a long meeting. Ben calls the caterer on 3 March."`
 
 func overview(w io.Writer) {
 	fmt.Fprint(w, `onereply gives one accepted reply per press of Send.
@@ -34,9 +38,12 @@ Usage: onereply [command] [flags]
 		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, `
-Try: onereply                    then open the address it prints
-     onereply ask "What is a fencing token?"
-     onereply help serve         every setting, its default and its variable
+Try: onereply
+     onereply `+firstQuestion+`
+     onereply help serve
+
+The first serves a page; open the address it prints. The second asks it from
+another terminal. The third lists every setting, its default and its variable.
 `)
 }
 
@@ -80,13 +87,15 @@ func askHelp(w io.Writer) {
 
 Usage: onereply ask [flags] "question"
 
-The answer goes to standard output, progress to standard error. The exit code
+The question, or a --file, may be - for standard input. The answer goes to
+standard output, progress to standard error. The exit code
 is 0 only when the answer is complete and saved. Ctrl-C leaves the task running
 and prints how to come back to it.
 
 Examples:
-  onereply ask "What is a fencing token?"
+  onereply `+firstQuestion+`
   onereply ask "What does this say about leases?" --file notes.md
+  git log -5 | onereply ask "What changed?" --file -
   onereply ask "And about clocks?" --conversation 0197a6c2-…
 `)
 	flagHelp(w, newAsk(noVariables).set)

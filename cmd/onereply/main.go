@@ -7,19 +7,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/onereply/onereply/internal/settings"
 )
 
 func main() {
-	p := &process{stdout: os.Stdout, stderr: os.Stderr, lookup: settings.Environment()}
+	p := &process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: settings.Environment(), called: calledAs(os.Args[0])}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
@@ -32,8 +35,45 @@ const (
 
 // process is what a command has of the outside.
 type process struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookup         settings.Lookup
+	called         string        // what starts this program; empty: onereply
+	patience       time.Duration // with a stream that is broken; zero: longPatience
+}
+
+// runByGo is where the Go tool keeps programs that it builds to run them once.
+var runByGo = regexp.MustCompile(`[/\\]go-build[^/\\]*[/\\]|[/\\][0-9a-f]{64}-d[/\\]`)
+
+// calledAs gives the words that start this program again, so that the commands
+// it prints work as they stand.
+func calledAs(arg0 string) string {
+	switch {
+	case runByGo.MatchString(arg0):
+		return "go run ./cmd/onereply"
+	case strings.Contains(arg0, " "):
+		return "'" + arg0 + "'"
+	}
+	return arg0
+}
+
+// command writes a command line of this program.
+func (p *process) command(line string) string {
+	if line != "" {
+		line = " " + line
+	}
+	return cmp.Or(p.called, "onereply") + line
+}
+
+var example = regexp.MustCompile(`(?m)^( +|Try: +|Usage: )onereply( |$)`)
+
+// print prints a help text, whose examples work as they stand.
+func (p *process) print(help func(io.Writer)) {
+	var b strings.Builder
+	help(&b)
+	fmt.Fprint(p.stdout, example.ReplaceAllStringFunc(b.String(), func(s string) string {
+		return strings.Replace(s, "onereply", p.command(""), 1)
+	}))
 }
 
 // command is one word of the command line.
@@ -57,29 +97,44 @@ func commands() []command {
 
 // run carries out a command line and returns the exit code.
 func (p *process) run(ctx context.Context, args []string) int {
-	name := "serve"
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		name, args = args[0], args[1:]
-	} else if len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
-		name, args = "help", nil
-	}
+	p.stdout, p.stderr = plainWriter{p.stdout}, plainWriter{p.stderr}
+	name, args := choose(args)
 	if name == "help" {
-		return p.report("help", p.showHelp(args))
+		return p.report("", p.showHelp(args))
 	}
 	for _, c := range commands() {
 		if c.name == name {
 			err := c.run(ctx, p, args)
 			if errors.Is(err, settings.ErrHelp) {
-				c.help(p.stdout)
+				p.print(c.help)
 				err = nil
 			}
 			return p.report(name, err)
 		}
 	}
-	return p.report(name, usagef("there is no command %q; see onereply help", name))
+	return p.report("", noCommand(name))
 }
 
-// report prints an error in one line and turns it into an exit code.
+// choose tells the command from its arguments. Without one it is serve.
+func choose(args []string) (name string, rest []string) {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return args[0], args[1:]
+	}
+	if len(args) == 1 {
+		switch strings.TrimLeft(args[0], "-") {
+		case "h", "help":
+			return "help", nil
+		case "v", "version":
+			return "version", nil
+		}
+	}
+	return "serve", args
+}
+
+func noCommand(name string) error { return usagef("there is no command %q", name) }
+
+// report prints an error in one line and turns it into an exit code. The name is
+// the command's; empty: of none.
 func (p *process) report(name string, err error) int {
 	if err == nil {
 		return exitDone
@@ -92,10 +147,14 @@ func (p *process) report(name string, err error) int {
 	var usage *settings.UsageError
 	var faults settings.Faults
 	if errors.As(err, &usage) {
-		fmt.Fprintf(p.stderr, "onereply %s: %s (see onereply %s --help)\n", name, text, name)
+		see := "help"
+		if name != "" {
+			see = name + " --help"
+		}
+		fmt.Fprintf(p.stderr, "%s: %s (see %s)\n", strings.TrimSpace("onereply "+name), text, p.command(see))
 		return exitUsage
 	}
-	fmt.Fprintf(p.stderr, "onereply %s: %s\n", name, text)
+	fmt.Fprintf(p.stderr, "%s: %s\n", strings.TrimSpace("onereply "+name), text)
 	if errors.As(err, &faults) {
 		return exitUsage
 	}
@@ -130,10 +189,7 @@ func parseFlags(set *flag.FlagSet, args []string) (own []string, err error) {
 	}
 	for {
 		if err := set.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return nil, settings.ErrHelp
-			}
-			return nil, &settings.UsageError{Err: err}
+			return nil, settings.ParseError(err)
 		}
 		if set.NArg() == 0 {
 			return append(own, literal...), nil

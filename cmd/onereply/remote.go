@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/onereply/onereply/client"
 	"github.com/onereply/onereply/internal/settings"
@@ -16,9 +19,9 @@ const (
 	// quickPatience bounds requests a person waits for: a server that is not
 	// there should be said to be missing, not waited for.
 	quickPatience = 2 * time.Second
-	// longPatience bounds how long a stream may stay broken: a restart or an
-	// upgrade of the server is no reason to give up on an answer.
-	longPatience = 15 * time.Minute
+	// longPatience bounds how long a stream may stay broken: a restart of the
+	// server is no reason to give up on an answer, a server that stays away is.
+	longPatience = 2 * time.Minute
 )
 
 // dial returns a client of the server the flags name.
@@ -53,10 +56,10 @@ func (n *notices) retrying(cause error, wait time.Duration) {
 }
 
 // explain adds what to try to an error of a client.
-func explain(err error, r *settings.Remote) error {
+func explain(p *process, err error, r *settings.Remote) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing answers at %s; start the service with: onereply (%w)", r.Server, err)
+		return fmt.Errorf("nothing answers at %s; start the service with: %s (%w)", r.Server, p.command(""), err)
 	case problemCode(err) == "unauthorized":
 		return fmt.Errorf("%w; give a key with --api-key or ONEREPLY_API_KEY", err)
 	}
@@ -72,16 +75,30 @@ func problemCode(err error) string {
 }
 
 // hint writes a command for the same server.
-func hint(r *settings.Remote, line string) string {
+func hint(p *process, r *settings.Remote, line string) string {
 	if r.Server != settings.DefaultServer {
 		line += " --server " + r.Server
 	}
-	return line
+	return p.command(line)
 }
 
+// printJSON prints JSON in ASCII's printable characters where it says control
+// characters, so that none is left for the terminal.
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b strings.Builder
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, c1.ReplaceAllStringFunc(b.String(), func(s string) string {
+		r, _ := utf8.DecodeRuneInString(s)
+		return fmt.Sprintf(`\u%04x`, r)
+	}))
+	return err
 }
+
+// c1 are the control characters that JSON leaves as they are; in JSON they can
+// stand in strings only.
+var c1 = regexp.MustCompile("[\u007f-\u009f]")

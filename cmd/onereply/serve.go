@@ -18,9 +18,13 @@ import (
 	"github.com/onereply/onereply/internal/settings"
 )
 
-// closeGrace is how long answers that are being written may take once streams
-// and waits have been told to end.
-const closeGrace = 5 * time.Second
+const (
+	// lastWords is how long streams and waits may take to write what the engine's
+	// last act was, before they are told to end.
+	lastWords = 2 * time.Second
+	// closeGrace is how long all answers that are being written may take.
+	closeGrace = 5 * time.Second
+)
 
 // serve runs the service until a signal ends it.
 func serve(ctx context.Context, p *process, args []string) error {
@@ -81,7 +85,7 @@ func run(ctx context.Context, p *process, s settings.Serve, log *slog.Logger) (e
 	server := httpapi.Server(v.handler, log)
 	if listener != nil {
 		go func() { web <- server.Serve(listener) }()
-		greet(p.stdout, s, listener.Addr())
+		greet(p, s, listener.Addr())
 	} else {
 		fmt.Fprintf(p.stdout, "onereply plays %s on %s\n", s.Roles, s.Database)
 	}
@@ -96,13 +100,17 @@ func run(ctx context.Context, p *process, s settings.Serve, log *slog.Logger) (e
 	}
 	v.draining.Store(true)
 	stopWorking()
+	// In this order, so that a reader of an answer that ends in the drain gets its
+	// end: the engine is through, which ends each stream and wait after its last
+	// event; the server waits for them; and only what is left then is told to end.
 	failed = errors.Join(failed, <-engine)
-	stopServing()
-	return errors.Join(failed, shutDown(server))
+	return errors.Join(failed, shutDown(server, stopServing))
 }
 
-// shutDown ends the server once the answers being written are through.
-func shutDown(server *http.Server) error {
+// shutDown ends the server once the answers being written are through. Tell ends
+// streams and waits that do not end by themselves.
+func shutDown(server *http.Server, tell func()) error {
+	defer time.AfterFunc(lastWords, tell).Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
@@ -138,15 +146,15 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 // greet says where to look. The second line is for programs as well.
-func greet(w io.Writer, s settings.Serve, address net.Addr) {
-	at := "http://" + address.String()
-	server := ""
-	if at != settings.DefaultServer {
-		server = " --server " + at
+func greet(p *process, s settings.Serve, address net.Addr) {
+	w, at := p.stdout, "http://"+address.String()
+	question := `ask "What is a fencing token?"`
+	if s.Model.Provider == settings.Demo {
+		question = firstQuestion
 	}
 	fmt.Fprintf(w, "onereply is ready, on %s, answered by %s\n", s.Database, s.Model)
 	fmt.Fprintf(w, "listening on %s\n", at)
-	fmt.Fprintf(w, "open that address in a browser, or try: onereply ask \"What is a fencing token?\"%s\n", server)
+	fmt.Fprintf(w, "open that address in a browser, or try: %s\n", hint(p, &settings.Remote{Server: at}, question))
 	if s.Model.Provider == settings.Demo {
 		fmt.Fprintln(w, "the demo model only picks sentences from the text you give it; --model names a real one")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/client"
+	"github.com/onereply/onereply/feature/chat"
 	"github.com/onereply/onereply/internal/settings"
 )
 
@@ -35,6 +36,9 @@ func newTasks(lookup settings.Lookup) *tasksFlags {
 	return t
 }
 
+// replyKind is the kind of task whose response is an answer.
+const replyKind = chat.Kind
+
 // tasks lists, shows, cancels and resumes tasks.
 func tasks(ctx context.Context, p *process, args []string) error {
 	t := newTasks(p.lookup)
@@ -46,6 +50,12 @@ func tasks(ctx context.Context, p *process, args []string) error {
 		return usagef("needs an action: list, show, cancel or resume")
 	}
 	action, own := own[0], own[1:]
+	run, found := map[string]func(context.Context, *process, *client.Client, string) error{
+		"list": t.list, "show": t.show, "cancel": t.cancel, "resume": t.resume,
+	}[action]
+	if !found {
+		return usagef("there is no action %q; use list, show, cancel or resume", action)
+	}
 	if action == "list" {
 		if len(own) > 0 {
 			return usagef("list takes no argument; filter with --status and --kind")
@@ -55,17 +65,11 @@ func tasks(ctx context.Context, p *process, args []string) error {
 	if len(own) != 1 {
 		return usagef("%s needs the id of one task", action)
 	}
-	run, found := map[string]func(context.Context, *process, *client.Client, string) error{
-		"list": t.list, "show": t.show, "cancel": t.cancel, "resume": t.resume,
-	}[action]
-	if !found {
-		return usagef("there is no action %q; use list, show, cancel or resume", action)
-	}
 	c, err := dial(p, t.remote, quickPatience)
 	if err != nil {
 		return err
 	}
-	return explain(run(ctx, p, c, own[0]), t.remote)
+	return explain(p, run(ctx, p, c, own[0]), t.remote)
 }
 
 func (t *tasksFlags) list(ctx context.Context, p *process, c *client.Client, _ string) error {
@@ -89,7 +93,7 @@ func (t *tasksFlags) list(ctx context.Context, p *process, c *client.Client, _ s
 	}
 	table(p.stdout, rows)
 	if l.Next != "" {
-		fmt.Fprintf(p.stderr, "more: %s\n", hint(t.remote, "onereply tasks list --after "+l.Next))
+		fmt.Fprintf(p.stderr, "more: %s\n", hint(p, t.remote, "tasks list --after "+l.Next))
 	}
 	return nil
 }
@@ -129,7 +133,11 @@ func (t *tasksFlags) resume(ctx context.Context, p *process, c *client.Client, i
 		}
 	}
 	task, err := c.Resume(ctx, id, c.NewKey(), deadline)
-	return t.changed(p, task, err)
+	if err := t.changed(p, task, err); err != nil || t.json || task.Kind != replyKind {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "follow it: %s\n", hint(p, t.remote, "ask --follow "+id))
+	return nil
 }
 
 func (t *tasksFlags) changed(p *process, task client.Task, err error) error {
