@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,13 +26,16 @@ type newMessage struct {
 // the body is decoded first, and what decoding found is told after the key.
 func (h *handler) sendMessage(w http.ResponseWriter, r *http.Request, scope string) error {
 	raw, err := readJSON(w, r, h.messageBody())
+	if p := (*problem)(nil); errors.As(err, &p) && p.code == codeTooLarge {
+		return h.textTooLarge() // the text is what makes a message large, and its limit the one to know
+	}
 	if err != nil {
 		return err
 	}
 	var body newMessage
 	sent, bad := decodeBound(raw, &body)
 	if body.Text != nil && len(*body.Text) > h.MaxMessage {
-		return newProblem(codeTooLarge, fmt.Sprintf("The message's text is longer than %d bytes.", h.MaxMessage)).with("max_bytes", h.MaxMessage)
+		return h.textTooLarge()
 	}
 	key, err := requireKey(r.Header)
 	if err != nil {
@@ -60,6 +64,11 @@ func (h *handler) sendMessage(w http.ResponseWriter, r *http.Request, scope stri
 			Task    taskJSON     `json:"task"`
 		}{done.Message, t}
 	})
+}
+
+func (h *handler) textTooLarge() *problem {
+	return newProblem(codeTooLarge, fmt.Sprintf("A message's text may have %d bytes.", h.MaxMessage)).
+		with("max_bytes", h.MaxMessage).with("pointer", "/text")
 }
 
 // messageBody is how many bytes the body of a message may have: JSON can spell

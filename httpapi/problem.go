@@ -169,6 +169,9 @@ func asProblem(err error) *problem {
 		p = newProblem(codeInternal, "Something went wrong on the server.")
 	}
 	p.cause = err
+	if member := (*chat.MemberError)(nil); errors.As(err, &member) {
+		return p.with("pointer", member.Pointer)
+	}
 	return p
 }
 

@@ -176,9 +176,18 @@ func TestATaskTellsWhatItUsed(t *testing.T) {
 
 func TestADeadlineThatHasPassedMustBeGivenAnewToResume(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, works)
-	body := `{"text":"hello","policy":{"deadline":"2020-01-01T00:00:00Z"}}`
-	sent := w.send(request{do: "POST /v1/conversations/" + w.conversation("alice") + "/messages", key: key("K"), body: body})
+	clock := newClock()
+	w := newWorld(t, setup{clock: clock})
+	body := fmt.Sprintf(`{"text":"hello","policy":{"deadline":%q}}`, clock.Now().Add(time.Minute).Format(time.RFC3339Nano))
+	press := request{do: "POST /v1/conversations/" + w.conversation("alice") + "/messages", key: key("K"), body: body}
+	sent := w.send(press)
+	clock.move(2 * time.Minute)
+	// The key finds its task, whatever became of the deadline since.
+	if r := w.send(press); r.status != 200 || r.doc.Task.ID != sent.doc.Task.ID {
+		t.Errorf("a replay after the deadline: %d %s", r.status, r.body)
+	}
+	w.stop()
+	w = newWorld(t, setup{workers: 2, path: w.path, clock: clock})
 	if r := w.ended(sent.doc.Task.ID); r.doc.Status != "failed" || r.doc.Reason != "deadline_exceeded" {
 		t.Fatalf("%s", r.body)
 	}
@@ -197,5 +206,43 @@ func TestADeadlineThatHasPassedMustBeGivenAnewToResume(t *testing.T) {
 	}
 	if calls := w.model.calls.Load(); calls != 1 {
 		t.Errorf("%d calls", calls)
+	}
+}
+
+func TestARefusalPointsToTheMember(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	w := newWorld(t, setup{clock: clock})
+	path := "POST /v1/conversations/" + w.conversation("alice") + "/messages"
+	at := func(d time.Duration) string {
+		return fmt.Sprintf(`{"text":"hello","policy":{"deadline":%q}}`, clock.Now().Add(d).Format(time.RFC3339Nano))
+	}
+	for _, c := range []struct {
+		name, body string
+		status     int
+		want       string
+	}{
+		{"no text", `{}`, 400, `"pointer":"/text"`},
+		{"an empty text", `{"text":""}`, 400, `"pointer":"/text"`},
+		{"a NUL", `{"text":"a\u0000"}`, 400, `"pointer":"/text"`},
+		{"a deadline that has passed", at(-time.Millisecond), 400, `"pointer":"/policy/deadline"`},
+		{"a deadline of now", at(0), 400, `"pointer":"/policy/deadline"`},
+		{"a policy nobody knows", `{"text":"hello","policy":{"on_unknown_outcome":"hope"}}`, 400, `"pointer":"/policy/on_unknown_outcome"`},
+		{"a document without a version", `{"text":"hello","documents":[{"id":"a","version":1},{"id":"b"}]}`, 400, `"pointer":"/documents/1"`},
+		{"a text above the limit", `{"text":"` + strings.Repeat("x", 4097) + `"}`, 413, "may have 4096 bytes"},
+		{"a body that no text within the limit needs", `{"text":"` + strings.Repeat("x", 7*4096+16<<10) + `"}`, 413, "may have 4096 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := w.send(request{do: path, key: key("K"), body: c.body})
+			if r.status != c.status || !strings.Contains(r.body, c.want) {
+				t.Errorf("%d %s, want %d with %s", r.status, r.body, c.status, c.want)
+			}
+			if c.status == 413 && (!strings.Contains(r.body, `"max_bytes":4096`) || !strings.Contains(r.body, `"pointer":"/text"`)) {
+				t.Errorf("%s", r.body)
+			}
+		})
+	}
+	if left := w.counts(); left != (counts{}) {
+		t.Errorf("left %+v", left)
 	}
 }

@@ -25,6 +25,24 @@ const (
 // onereply.ErrInvalid.
 var ErrTooLarge = fmt.Errorf("%w: too large", onereply.ErrInvalid)
 
+// MemberError is an error, most often ErrInvalid, about one member of what was
+// sent.
+type MemberError struct {
+	Pointer string // where it stands in the body, as a JSON pointer such as "/text"
+	Err     error
+}
+
+// Error gives the error's text.
+func (e *MemberError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error.
+func (e *MemberError) Unwrap() error { return e.Err }
+
+// invalid refuses a member.
+func invalid(pointer, format string, args ...any) error {
+	return &MemberError{Pointer: pointer, Err: fmt.Errorf("%w: %s", onereply.ErrInvalid, fmt.Sprintf(format, args...))}
+}
+
 // Role says who wrote a message.
 type Role string
 

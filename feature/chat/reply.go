@@ -169,11 +169,16 @@ func clean(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
 // created writes the rows of new tasks in the submission's transaction: the
 // question, or that its message has a newer task. A conversation that was
-// deleted since it was looked at undoes the submission.
+// deleted since it was looked at undoes the submission, and so does a deadline
+// that has passed by the database's clock: that is a mistake of whoever sends it
+// now, while a press of earlier, whose key finds its task, is never judged again.
 func (s *Service) created(ctx context.Context, tx onereply.Tx, tasks []onereply.Created[Input]) error {
 	var messages []NewMessage
 	var regenerations []Regeneration
 	for _, t := range tasks {
+		if d := t.Task.Budget.Deadline; !d.IsZero() && !d.After(t.Task.CreatedAt) {
+			return invalid("/policy/deadline", "the deadline has passed already")
+		}
 		if t.In.Regenerate {
 			regenerations = append(regenerations, Regeneration{
 				Scope: t.Task.Scope, Conversation: t.In.Conversation, Message: t.In.Message, Task: t.Task.ID,

@@ -37,7 +37,8 @@ type Sent struct {
 
 // Send saves a message and creates the task of its reply in one transaction
 // (P2), or finds both by the key (P1). Errors: onereply.ErrInvalid for values
-// that no conversation takes, ErrTooLarge among them; onereply.ErrNotFound when
+// that no conversation takes, ErrTooLarge among them, with a [MemberError] that
+// says which, and for a new message whose deadline has passed; onereply.ErrNotFound when
 // the conversation is not there, for a known key too; ErrKeyReused;
 // ErrUnavailable. After an error nothing was written, except that after
 // ErrUnavailable the same key tells (P11).
@@ -130,21 +131,21 @@ func (s *Service) submit(ctx context.Context, scope, key, action string, in Inpu
 func (s *Service) checkSend(r SendRequest) error {
 	switch {
 	case len(r.Text) > s.max:
-		return fmt.Errorf("%w: text must have at most %d bytes", ErrTooLarge, s.max)
+		return &MemberError{Pointer: "/text", Err: fmt.Errorf("%w: text must have at most %d bytes", ErrTooLarge, s.max)}
 	case !utf8.ValidString(r.Text):
-		return fmt.Errorf("%w: text must be valid UTF-8", onereply.ErrInvalid)
+		return invalid("/text", "text must be valid UTF-8")
 	case strings.ContainsRune(r.Text, 0):
-		return fmt.Errorf("%w: text must not contain a NUL character", onereply.ErrInvalid)
+		return invalid("/text", "text must not contain a NUL character")
 	case strings.TrimSpace(r.Text) == "":
-		return fmt.Errorf("%w: text must not be empty", onereply.ErrInvalid)
+		return invalid("/text", "text must not be empty")
 	case r.OnUnknown != "" && r.OnUnknown != onereply.UnknownRetry && r.OnUnknown != onereply.UnknownStop:
-		return fmt.Errorf("%w: on_unknown_outcome must be retry or stop", onereply.ErrInvalid)
+		return invalid("/policy/on_unknown_outcome", "on_unknown_outcome must be retry or stop")
 	case len(r.Documents) > maxDocuments:
-		return fmt.Errorf("%w: documents must be at most %d", onereply.ErrInvalid, maxDocuments)
+		return invalid("/documents", "documents must be at most %d", maxDocuments)
 	}
-	for _, d := range r.Documents {
+	for i, d := range r.Documents {
 		if d.ID == "" || len(d.ID) > 255 || strings.ContainsRune(d.ID, 0) || d.Version < 1 {
-			return fmt.Errorf("%w: a document needs an id and a version from 1", onereply.ErrInvalid)
+			return invalid(fmt.Sprintf("/documents/%d", i), "a document needs an id and a version from 1")
 		}
 	}
 	return nil

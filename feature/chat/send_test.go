@@ -81,20 +81,22 @@ func TestSendRefuses(t *testing.T) {
 		name string
 		r    chat.SendRequest
 		want error
+
+		member string
 	}{
-		{"no text", chat.SendRequest{}, onereply.ErrInvalid},
-		{"a text of white space", chat.SendRequest{Text: " \n\u3000"}, onereply.ErrInvalid},
-		{"a NUL", chat.SendRequest{Text: "a\x00b"}, onereply.ErrInvalid},
-		{"broken UTF-8", chat.SendRequest{Text: "a\xff"}, onereply.ErrInvalid},
-		{"a text that is one byte too long", chat.SendRequest{Text: strings.Repeat("é", 8) + "a"}, chat.ErrTooLarge},
-		{"an unknown policy", chat.SendRequest{Text: "a", OnUnknown: "guess"}, onereply.ErrInvalid},
-		{"a document without an id", chat.SendRequest{Text: "a", Documents: []chat.DocumentVersion{{"", 1}}}, onereply.ErrInvalid},
-		{"a document without a version", chat.SendRequest{Text: "a", Documents: []chat.DocumentVersion{{"d", 0}}}, onereply.ErrInvalid},
-		{"a document's id with a NUL", chat.SendRequest{Text: "a", Documents: []chat.DocumentVersion{{"d\x00", 1}}}, onereply.ErrInvalid},
-		{"too many documents", chat.SendRequest{Text: "a", Documents: make([]chat.DocumentVersion, 101)}, onereply.ErrInvalid},
-		{"a conversation that is not there", chat.SendRequest{Text: "a", Conversation: "gone"}, onereply.ErrNotFound},
-		{"a conversation of another scope", chat.SendRequest{Text: "a", Scope: "other"}, onereply.ErrNotFound},
-		{"bound bytes that are no JSON", chat.SendRequest{Text: "a", Bound: []byte("{")}, onereply.ErrInvalid},
+		{"no text", chat.SendRequest{}, onereply.ErrInvalid, "/text"},
+		{"a text of white space", chat.SendRequest{Text: " \n\u3000"}, onereply.ErrInvalid, "/text"},
+		{"a NUL", chat.SendRequest{Text: "a\x00b"}, onereply.ErrInvalid, "/text"},
+		{"broken UTF-8", chat.SendRequest{Text: "a\xff"}, onereply.ErrInvalid, "/text"},
+		{"a text that is one byte too long", chat.SendRequest{Text: strings.Repeat("é", 8) + "a"}, chat.ErrTooLarge, "/text"},
+		{"an unknown policy", chat.SendRequest{Text: "a", OnUnknown: "guess"}, onereply.ErrInvalid, "/policy/on_unknown_outcome"},
+		{"a document without an id", chat.SendRequest{Text: "a", Documents: []chat.DocumentVersion{{"", 1}}}, onereply.ErrInvalid, "/documents/0"},
+		{"a document without a version", chat.SendRequest{Text: "a", Documents: []chat.DocumentVersion{{"c", 1}, {"d", 0}}}, onereply.ErrInvalid, "/documents/1"},
+		{"a document's id with a NUL", chat.SendRequest{Text: "a", Documents: []chat.DocumentVersion{{"d\x00", 1}}}, onereply.ErrInvalid, "/documents/0"},
+		{"too many documents", chat.SendRequest{Text: "a", Documents: make([]chat.DocumentVersion, 101)}, onereply.ErrInvalid, "/documents"},
+		{"a conversation that is not there", chat.SendRequest{Text: "a", Conversation: "gone"}, onereply.ErrNotFound, ""},
+		{"a conversation of another scope", chat.SendRequest{Text: "a", Scope: "other"}, onereply.ErrNotFound, ""},
+		{"bound bytes that are no JSON", chat.SendRequest{Text: "a", Bound: []byte("{")}, onereply.ErrInvalid, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,8 +108,13 @@ func TestSendRefuses(t *testing.T) {
 			if c.r.Conversation == "" {
 				c.r.Conversation = "c"
 			}
-			if _, err := s.Send(t.Context(), c.r); !errors.Is(err, c.want) {
+			_, err := s.Send(t.Context(), c.r)
+			if !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
+			}
+			var member *chat.MemberError
+			if errors.As(err, &member); c.member != "" && (member == nil || member.Pointer != c.member) {
+				t.Errorf("%v is not about %s", err, c.member)
 			}
 			if len(d.got) != 0 {
 				t.Error("something was submitted")
