@@ -49,10 +49,11 @@ var levels = []struct {
 
 // modules lists the third-party modules a package of the product may import.
 var modules = map[string][]string{
-	"store/sqlite":    {"modernc.org/sqlite"},
-	"store/postgres":  {"github.com/jackc/pgx/v5"},
-	"provider/openai": {"github.com/openai/openai-go/v3"},
-	"render":          {"github.com/yuin/goldmark", "github.com/microcosm-cc/bluemonday"}, // one makes HTML, the other makes it safe
+	"store/sqlite":       {"modernc.org/sqlite"},
+	"store/postgres":     {"github.com/jackc/pgx/v5"},
+	"provider/openai":    {"github.com/openai/openai-go/v3"},
+	"provider/anthropic": {"github.com/anthropics/anthropic-sdk-go/v2"},
+	"render":             {"github.com/yuin/goldmark", "github.com/microcosm-cc/bluemonday"}, // one makes HTML, the other makes it safe
 }
 
 // testModules may be imported by tests and suites everywhere.

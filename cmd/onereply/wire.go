@@ -15,6 +15,7 @@ import (
 	"github.com/onereply/onereply/httpapi"
 	"github.com/onereply/onereply/internal/settings"
 	"github.com/onereply/onereply/provider"
+	"github.com/onereply/onereply/provider/anthropic"
 	"github.com/onereply/onereply/provider/demo"
 	"github.com/onereply/onereply/provider/openai"
 	"github.com/onereply/onereply/render"
@@ -90,6 +91,10 @@ func model(s settings.Serve, m settings.Model, transport http.RoundTripper) (pro
 			BaseURL: m.BaseURL, APIKey: m.APIKey, Transport: transport, Background: s.OpenAIBackground,
 			// An attempt must be able to find out that nothing is to be found.
 			MissingFor: min(time.Minute, s.CallTimeout/2), QueuedFor: min(2*time.Minute, s.CallTimeout/2),
+		})
+	case settings.Anthropic:
+		return anthropic.New(m.Name, anthropic.Options{
+			BaseURL: m.BaseURL, APIKey: m.APIKey, Transport: transport, MaxTokens: s.AnthropicMaxTokens,
 		})
 	case settings.Compatible:
 		return openai.NewCompatible(m.Name, m.BaseURL, m.APIKey, transport)

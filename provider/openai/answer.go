@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/provider"
@@ -47,8 +48,8 @@ func (a *answer) take(chunk sdk.ChatCompletionChunk) error {
 	}
 	if len(chunk.Choices) == 0 {
 		// The SDK knows an error by its error member; other servers send it flat.
-		if e, ok := provider.ParseError([]byte(chunk.RawJSON())); ok {
-			return onereply.ClassifyCode(e.Code, e.Type, a.begun, fmt.Errorf("error event %q %q: %s", e.Code, e.Type, e.Message))
+		if _, ok := provider.ParseError([]byte(chunk.RawJSON())); ok {
+			return provider.Fault([]byte(chunk.RawJSON()), a.begun)
 		}
 		return nil
 	}
@@ -91,15 +92,23 @@ func thought(delta sdk.ChatCompletionChunkChoiceDelta) bool {
 
 // end says what the end of the stream means. An error it does not classify is
 // for onereply.Classify, which knows what was seen on the wire.
-func (a *answer) end(err error, body *tap) (provider.Answer, error) {
-	whole := a.finish != "" || body.done
-	if why := broken(err, body, a.chunks, a.begun, whole); why != nil {
+func (a *answer) end(err error, body *provider.Tap) (provider.Answer, error) {
+	if why := body.Broken(faultOf(err, a.begun), a.chunks, a.finish != "" || body.Done()); why != nil {
 		return provider.Answer{}, why
 	}
 	if err := a.say(a.think.rest()); err != nil {
 		return provider.Answer{}, err
 	}
 	return a.whole()
+}
+
+// faultOf classifies the errors that the SDK knows as error events.
+func faultOf(err error, begun bool) error {
+	var event *ssestream.StreamError
+	if errors.As(err, &event) {
+		return provider.Fault(event.Event.Data, begun)
+	}
+	return err
 }
 
 // whole judges an answer that was ended by its mark.

@@ -9,8 +9,7 @@
 // stream counts as an answer only with its end mark, which the SDK does not ask
 // for. Start reading at compatible.go, where answer.go gathers an answer, or at
 // responses.go, where reading.go does and follow.go goes on after a broken
-// stream; broken.go says what an end without the mark means, tap.go watches the
-// bytes.
+// stream; provider.Tap watches the bytes and says what an end without the mark means.
 package openai
 
 import (
@@ -62,10 +61,10 @@ func (c *Compatible) Name() string { return c.model }
 func (c *Compatible) Start(ctx context.Context, call onereply.Call, r provider.Request, emit func(delta string) error) (provider.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body := &tap{}
+	body := &provider.Tap{}
 	stream := c.chat.NewStreaming(ctx, c.params(r),
 		option.WithHTTPClient(provider.ClientWith(call, c.transport)),
-		option.WithMiddleware(body.middleware))
+		option.WithMiddleware(body.Middleware))
 	defer func() { _ = stream.Close() }() // the answer is complete or lost by then
 	a := &answer{call: call, emit: emit, model: c.model}
 	for stream.Next() {

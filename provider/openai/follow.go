@@ -121,12 +121,12 @@ func (m *Responses) resume(ctx context.Context, read *reading, p *pursuit) error
 		query.StartingAfter = param.NewOpt(read.last)
 	}
 	var answered int
-	err := m.stream(ctx, read, func(ctx context.Context, body *tap) *ssestream.Stream[responses.ResponseStreamEventUnion] {
+	err := m.stream(ctx, read, func(ctx context.Context, body *provider.Tap) *ssestream.Stream[responses.ResponseStreamEventUnion] {
 		// The SDK's own way to ask for a stream puts the wish into a body, which a
 		// GET does not have.
 		stream := m.service.GetStreaming(ctx, read.id, query, option.WithHTTPClient(m.lookup),
-			option.WithQuery("stream", "true"), option.WithMiddleware(body.middleware))
-		answered = body.status
+			option.WithQuery("stream", "true"), option.WithMiddleware(body.Middleware))
+		answered = body.Status()
 		return stream
 	})
 	p.polls = read.unnumbered || answered >= 400 && answered < 500 && answered != http.StatusNotFound && answered != http.StatusTooManyRequests

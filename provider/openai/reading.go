@@ -65,7 +65,7 @@ func (r *reading) take(e responses.ResponseStreamEventUnion) error {
 	case "response.completed", "response.failed", "response.incomplete", "response.cancelled":
 		r.finish(e.Response, strings.TrimPrefix(e.Type, "response."))
 	case "error":
-		return r.fault(e.RawJSON())
+		return provider.Fault([]byte(e.RawJSON()), r.begun)
 	}
 	return nil
 }
@@ -103,14 +103,6 @@ func refuseTool(item string) error {
 		return onereply.RefusedPermanent(onereply.CodeToolCalls, fmt.Errorf("the model asks for a tool (%s)", item))
 	}
 	return nil
-}
-
-func (r *reading) fault(raw string) error {
-	e, ok := provider.ParseError([]byte(raw))
-	if !ok {
-		return onereply.Useless(onereply.CodeBadProviderResponse, errors.New("an error event that names no error"))
-	}
-	return &streamFault{onereply.ClassifyCode(e.Code, e.Type, r.begun, fmt.Errorf("error event %q %q: %s", e.Code, e.Type, e.Message))}
 }
 
 // finish notes how the response ended. The event's or the poll's word stands in

@@ -111,10 +111,10 @@ func (m *Responses) Start(ctx context.Context, call onereply.Call, r provider.Re
 	if m.o.Background {
 		read.made = func(id string) error { return call.Checkpoint(ctx, id) }
 	}
-	err := m.stream(ctx, read, func(ctx context.Context, body *tap) *ssestream.Stream[responses.ResponseStreamEventUnion] {
+	err := m.stream(ctx, read, func(ctx context.Context, body *provider.Tap) *ssestream.Stream[responses.ResponseStreamEventUnion] {
 		return m.service.NewStreaming(ctx, m.params(r),
 			option.WithHTTPClient(provider.ClientWith(call, m.o.Transport)),
-			option.WithMiddleware(body.middleware))
+			option.WithMiddleware(body.Middleware))
 	})
 	if m.o.Background && read.id != "" {
 		return m.follow(ctx, read, err)
@@ -124,19 +124,23 @@ func (m *Responses) Start(ctx context.Context, call onereply.Call, r provider.Re
 
 // stream reads one stream to its end. What it returns is nil once the response
 // has ended, and else why the stream ended before it.
-func (m *Responses) stream(ctx context.Context, read *reading, open func(context.Context, *tap) *ssestream.Stream[responses.ResponseStreamEventUnion]) error {
+func (m *Responses) stream(ctx context.Context, read *reading, open func(context.Context, *provider.Tap) *ssestream.Stream[responses.ResponseStreamEventUnion]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	body := &tap{}
+	body := &provider.Tap{}
 	stream := open(ctx, body)
 	defer func() { _ = stream.Close() }() // the answer is complete or lost by then
 	if m.o.Background {
 		quiet := time.AfterFunc(m.o.QuietFor, func() { cancel(errQuiet) })
 		defer quiet.Stop()
-		body.heard = func() { quiet.Reset(m.o.QuietFor) }
+		body.Heard = func() { quiet.Reset(m.o.QuietFor) }
 	}
 	for read.end == nil && stream.Next() {
 		if err := read.take(stream.Current()); err != nil {
+			var fault *provider.StreamFault
+			if errors.As(err, &fault) {
+				return err // the response may go on beside it
+			}
 			return &ownError{err}
 		}
 	}
@@ -146,7 +150,7 @@ func (m *Responses) stream(ctx context.Context, read *reading, open func(context
 	if cause := context.Cause(ctx); errors.Is(cause, errQuiet) {
 		return cause
 	}
-	return broken(stream.Err(), body, read.events, read.begun, false)
+	return body.Broken(faultOf(stream.Err(), read.begun), read.events, false)
 }
 
 func (m *Responses) params(r provider.Request) responses.ResponseNewParams {

@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-
-	"github.com/openai/openai-go/v3/option"
 )
 
 const (
@@ -19,23 +17,33 @@ const (
 
 var errEventTooLong = errors.New("one event of the stream is longer than 8 MiB")
 
-// tap watches the bytes of a response on their way to the SDK, for what the SDK
-// does not tell: the status of a redirect, the mark [DONE], whether an error came
-// from the line or from the bytes.
-type tap struct {
+// Tap watches the bytes of a streamed response on their way to an SDK, for what
+// SDKs do not tell: the status of a redirect, the mark [DONE], whether an error
+// came from the line or from the bytes. Its zero value is ready for one response.
+type Tap struct {
 	io.ReadCloser
+
+	// Heard, when not nil, is told of every piece.
+	Heard func()
+
 	status int
 	media  string
 	start  []byte
-	done   bool   // the line "data: [DONE]" was seen
-	err    error  // of the line
-	heard  func() // told of every piece; nil: nobody is
+	done   bool  // the line "data: [DONE]" was seen
+	err    error // of the line
 
 	line  []byte // the start of the current line
 	event int    // bytes of the current event
 }
 
-func (t *tap) middleware(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+// Status is that of the response; 0: none has come.
+func (t *Tap) Status() int { return t.status }
+
+// Done reports whether the line "data: [DONE]" was seen.
+func (t *Tap) Done() bool { return t.done }
+
+// Middleware is an SDK's middleware that puts the tap in place.
+func (t *Tap) Middleware(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	response, err := next(r)
 	if err != nil {
 		return nil, err
@@ -50,13 +58,13 @@ func (t *tap) middleware(r *http.Request, next option.MiddlewareNext) (*http.Res
 }
 
 // Read reads on and notes what passes by.
-func (t *tap) Read(p []byte) (int, error) {
+func (t *Tap) Read(p []byte) (int, error) {
 	if t.err != nil {
 		return 0, t.err
 	}
 	n, err := t.ReadCloser.Read(p)
-	if n > 0 && t.heard != nil {
-		t.heard()
+	if n > 0 && t.Heard != nil {
+		t.Heard()
 	}
 	if room := startBytes - len(t.start); room > 0 {
 		t.start = append(t.start, p[:min(n, room)]...)
@@ -74,7 +82,7 @@ func (t *tap) Read(p []byte) (int, error) {
 const doneLine = "data: [DONE]"
 
 // scan follows the lines: an empty one ends an event.
-func (t *tap) scan(p []byte) {
+func (t *Tap) scan(p []byte) {
 	for len(p) > 0 {
 		at := bytes.IndexByte(p, '\n')
 		part := p
@@ -99,12 +107,12 @@ func (t *tap) scan(p []byte) {
 }
 
 // page and json say what kind of thing a response is that holds no event.
-func (t *tap) page() bool {
+func (t *Tap) page() bool {
 	start := bytes.ToLower(bytes.TrimSpace(t.start[:min(len(t.start), 512)]))
 	return t.media == "text/html" || bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-func (t *tap) json() bool {
+func (t *Tap) json() bool {
 	start := bytes.TrimSpace(t.start)
 	return t.media == "application/json" || len(start) > 0 && (start[0] == '{' || start[0] == '[')
 }
