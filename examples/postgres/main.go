@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,7 +61,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, url, press, question string) error {
+func run(ctx context.Context, out io.Writer, url, press, question string) (err error) {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func run(ctx context.Context, out io.Writer, url, press, question string) error 
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() { ended <- eng.Run(running) }()
-	defer func() { stop(); <-ended }()
+	defer func() { stop(); err = errors.Join(err, <-ended) }()
 
 	res, err := send(ctx, pool, eng, press, question)
 	if err != nil {

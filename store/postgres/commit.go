@@ -41,7 +41,7 @@ func (s *Store) InTx(ctx context.Context, f func(context.Context, onereply.Tx) e
 	if err == nil || errors.Is(err, onereply.ErrCommitUnknown) {
 		s.announce(ctx, true)
 	}
-	if own != nil && err == own {
+	if own != nil && err == own { //nolint:errorlint // as it is, not wrapped
 		return own
 	}
 	return fault("transaction", err)

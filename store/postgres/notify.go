@@ -63,7 +63,7 @@ func (s *Store) announce(ctx context.Context, news bool) {
 func (s *Store) sendHints(ctx context.Context) {
 	for {
 		s.hints.mu.Lock()
-		pace := time.Duration(0)
+		pace := draftPace
 		switch {
 		case s.hints.closed || !s.hints.pending && !s.hints.drafts:
 			s.hints.sending = false
@@ -71,8 +71,6 @@ func (s *Store) sendHints(ctx context.Context) {
 			return
 		case s.hints.pending:
 			pace = hintPace
-		default:
-			pace = draftPace
 		}
 		s.hints.pending, s.hints.drafts = false, false
 		s.hints.mu.Unlock()

@@ -43,7 +43,7 @@ func (s *Store) Watch(ctx context.Context, hint func()) error {
 			hint()
 		case <-ctx.Done():
 			if s.o.Listen != ListenOff {
-				<-heard
+				_ = <-heard //nolint:staticcheck // ended by us
 			}
 			return nil
 		case err := <-heard:
