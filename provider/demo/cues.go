@@ -30,15 +30,22 @@ var (
 
 	numberCue   = cue{regexp.MustCompile(`(?i)\b(how (much|many|long|far|often|old)|cost|costs|price|budget|number|amount|percent|percentage|figures?|wie viel\w*|combien|cuánt\w*)\b|多少|いくら|几`), regexp.MustCompile(`\p{N}`)}
 	dateCue     = cue{regexp.MustCompile(`(?i)\b(when|date|dates|deadline|deadlines|day|year|month|due|schedule|until|wann|quand|cuándo)\b|什么时候|何时|いつ|日期`), regexp.MustCompile(`(?i)\b(` + months + `|` + days + `|today|tomorrow|yesterday|tonight|noon|midnight|next (week|month|quarter|year)|q[1-4])\b|\b(1[0-9]|20)\d\d\b|\d+[:./-]\d+|\d年|月|日`)}
-	decisionCue = cue{regexp.MustCompile(`(?i)\b(decision|decisions|decide|decided|agree|agreed|agreement|conclusion|outcome|resolved?)\b|决定|決定`), regexp.MustCompile(`(?i)\b(decid\w+|agreed?|approv\w+|chose|chosen|choose|resolv\w+|conclu\w+|settled|adopt\w*|reject\w*|will not|won't|go(ing)? with)\b|决定|決定|同意|通过`)}
+	decisionCue = cue{regexp.MustCompile(`(?i)\b(decision|decisions|decide|decided|agree|agreed|agreement|conclusion|outcome|resolved?)\b|决定|決定`), regexp.MustCompile(`(?i)\b(decid\w+|decisions?|agreed?|approv\w+|chose|chosen|choose|resolv\w+|conclu\w+|settled|adopt\w*|reject\w*|will not|won't|go(ing)? with)\b|决定|決定|同意|通过`)}
 	actionCue   = cue{regexp.MustCompile(`(?i)\b(actions?|todos?|to-dos?|tasks?|next steps?|who (will|does|is going)|responsible|owner|owns|assigned)\b`), regexp.MustCompile(`(?i)\b(will|shall|must|needs? to|has to|have to|to do|by (` + days + `|next|the end|` + months + `)|owner|responsible|assigned)\b`)}
 	reasonCue   = cue{regexp.MustCompile(`(?i)\b(why|reasons?|cause|causes|warum|pourquoi|por qué)\b|为什么|なぜ`), regexp.MustCompile(`(?i)\b(because|since|due to|caused?|therefore|so that|reason|as a result|owing to|thanks to|weil|parce que|porque)\b|因为|由于|ため|から`)}
 	personCue   = cue{regexp.MustCompile(`(?i)\b(who|whom|whose|wer|qui|quién)\b|谁|誰`), regexp.MustCompile(`\p{Lu}\p{Ll}+`)}
 	riskCue     = cue{regexp.MustCompile(`(?i)\b(risks?|problems?|issues?|concerns?|worr\w+|danger\w*)\b`), regexp.MustCompile(`(?i)\b(risk\w*|problem\w*|issues?|concern\w*|worr\w+|danger\w*|fail\w*|delay\w*|however|but|unfortunately)\b`)}
 )
 
+// condition is a "when" that asks for no date.
+var condition = regexp.MustCompile(`(?i)\b(happens?|happened|even|only|except)\s+when\b`)
+
+// names of days and months are capital and no persons.
+var names = regexp.MustCompile(`(?i)\b(` + months + `|` + days + `)\b`)
+
 // wishOf reads a question.
 func wishOf(question string) wish {
+	question = condition.ReplaceAllString(question, "$1")
 	w := wish{
 		summary: question == "" || summaryWords.MatchString(question),
 		many:    manyWords.MatchString(question),
@@ -67,6 +74,7 @@ func (w wish) hits(s sentence) (n int) {
 		text := whole
 		if c == personCue {
 			_, text, _ = strings.Cut(whole, " ")
+			text = names.ReplaceAllString(text, "")
 		}
 		if c.sentence.MatchString(text) {
 			n++

@@ -4,8 +4,8 @@
 // and says in every answer what it is.
 //
 // Start reading at demo.go. compose.go decides what kind of answer is wanted,
-// source.go tells the question from the text, sentence.go cuts the text,
-// rank.go and cues.go weigh the sentences, word.go has their words.
+// source.go tells the question from the text, prose.go leaves out what is no
+// sentence, sentence.go cuts the text, rank.go and cues.go weigh the sentences, word.go has their words.
 package demo
 
 import (

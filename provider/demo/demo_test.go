@@ -24,6 +24,11 @@ We discussed the launch of the new billing system. Alice reported that the migra
 
 Marketing will not announce anything before the review is passed. Dr. Singh will prepare the rollback plan by Friday. It was a long meeting, and the coffee was bad.`
 
+const board = " The board decided to move the office in March. Anna pays the deposit by Friday. The café stays. The key decision was to hire two people."
+
+const page = "# A page\n\n```\nx := lease() // is a lease\n```\n\nA lease is a time limit.\n\n| what a lease is | why |\n| --- | --- |\n| lease | never mind |\n\n" +
+	"   lease --> renew --> lease\n ┌─────┐\n │lease│ renew\n └─────┘\n<!-- a lease\nis renew -->\n\nWhoever is late loses it.\n\n[a lease guide](guide.md) · [lease](lease.md)\n"
+
 const report = `# Report
 ## Risks
 - The vendor may be late with the parts we ordered.
@@ -74,6 +79,19 @@ func TestAnswersQuoteTheText(t *testing.T) {
 		{"the question is in the paragraph", []string{"The server was moved to Frankfurt in 2021 because of latency. Before that it was in Dublin, near the sea. In which year was the server moved?"}, []string{"Frankfurt in 2021"}, []string{"> In which"}},
 		{"windows line ends", []string{strings.ReplaceAll(notes+"\n\nWho prepares the rollback plan?", "\n", "\r\n")}, []string{"> Dr. Singh will prepare the rollback plan by Friday."}, nil},
 		{"who and when", []string{"Who does what by when?\n\n" + notes}, []string{"Dr. Singh will prepare the rollback plan by Friday."}, []string{"coffee"}},
+		{"every decision, also one that is called so", []string{"What are the key decisions?" + board}, []string{"- The board decided to move", "- The key decision was to hire two people."}, []string{"café", "Anna"}},
+		{"decisions, and who does what by when", []string{"What are the key decisions, and who does what by when?" + board}, []string{"- The board decided to move", "- Anna pays the deposit by Friday.", "- The key decision was"}, []string{"café"}},
+		{"when, and nothing else", []string{"When?" + board}, []string{"> The board decided to move the office in March.", "> Anna pays the deposit by Friday."}, []string{"café", "hire"}},
+		{"a day is no person", []string{"Who? On Monday it rained in the harbour. The keys went to Anna Berg."}, []string{"Anna Berg"}, []string{"Monday"}},
+		{"a condition is no date", []string{"What happens when a worker stops? Its lease was invented in 1989. After the worker stops another takes over."}, []string{"another takes over"}, []string{"1989"}},
+		{"a request before a colon", []string{"Summarize: The board met on Monday and chose Oslo. The rent is 900 euros. Everybody was happy."}, []string{"main points", "- The board met on Monday and chose Oslo.", "of 3 sentences"}, nil},
+		{"a request before a colon, in two paragraphs", []string{"Summarize this: The board met on Monday and chose Oslo.\n\nThe rent is 900 euros."}, []string{"- The board met on Monday and chose Oslo.", "of 2 sentences"}, nil},
+		{"a request before a colon and next to nothing", []string{"Summarize: A. B. C."}, []string{"- A. B. C."}, nil},
+		{"a Chinese request before a colon", []string{"总结：董事会周一开会并选择了奥斯陆。租金为每月九百欧元。"}, []string{"main points", "of 2 sentences"}, nil},
+		{"a colon inside a question", []string{"List these: costs, dates or people? The rent costs 900 euros a month. It was a long meeting."}, []string{"900 euros"}, []string{"long meeting"}},
+		{"a page with code, a table and a drawing", []string{"What is a lease?\n\n" + page}, []string{"> A lease is a time limit."}, []string{"lease()", "renew", "never mind", "guide"}},
+		{"a summary of such a page", []string{"Summarize this\n\n" + page}, []string{"A lease is a time limit.", "of 3 sentences"}, []string{"lease()", "renew", "never mind", "guide", "```"}},
+		{"nothing but a table", []string{"What does a desk cost?\n\n| thing | cost |\n| --- | --- |\n| chair | 40 |\n| desk | 90 |"}, []string{"| desk | 90 |"}, nil},
 		{"a list under a heading", []string{report + "\n\nList the risks"}, []string{"- The vendor may be late", "- Two engineers leave"}, []string{"beta"}},
 		{"a summary", []string{"Summarize this:\n" + notes}, []string{"main points", "- "}, []string{"coffee"}},
 		{"text without a question", []string{notes}, []string{"main points", "postpone the public launch"}, []string{"coffee"}},

@@ -15,7 +15,7 @@ type sentence struct {
 }
 
 // scrap reports whether a sentence has too few words to say anything alone.
-func (s sentence) scrap() bool { return len(s.words) < 5 }
+func (s sentence) scrap() bool { return len(s.words) < 3 }
 
 // longestLine bounds a paragraph put together from lines, and what of a sentence
 // is searched for signs, so that the work stays in proportion to the text.
@@ -28,7 +28,7 @@ const maxSentences = 20_000
 // ends where a line is an item, a heading or a row.
 func split(text string) []sentence {
 	var out []sentence
-	lines := join(strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n"))
+	lines := join(strings.Split(proseOf(text), "\n"))
 	for _, line := range lines {
 		bare := bullet(line)
 		if bare == "" {

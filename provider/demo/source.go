@@ -46,6 +46,9 @@ var paragraphs = regexp.MustCompile(`\n[ \t\r]*\n`)
 // anything else to quote is a question alone.
 func separate(message string) (question, text string) {
 	message = strings.TrimSpace(strings.ReplaceAll(message, "\r\n", "\n"))
+	if question, text, ok := leadIn(message); ok {
+		return question, text
+	}
 	for _, parts := range [][]string{paragraphs.Split(message, -1), strings.Split(message, "\n")} {
 		if len(parts) < 2 {
 			continue
@@ -59,6 +62,28 @@ func separate(message string) (question, text string) {
 		}
 	}
 	return separateSentences(message)
+}
+
+var colon = regexp.MustCompile(`:\s|：`)
+
+// leadIn takes off a request that a colon parts from the text it is about, as in
+// "Summarize: The board met. It chose Oslo.", where the first sentence is no part
+// of the request.
+func leadIn(message string) (question, text string, ok bool) {
+	line, _, _ := strings.Cut(message, "\n")
+	at := colon.FindStringIndex(line)
+	if at == nil {
+		return "", "", false
+	}
+	lead, after := strings.TrimSpace(line[:at[0]]), strings.TrimSpace(message[at[1]:])
+	if after == "" || len(cut(lead)) != 1 || !asks(lead) || !imperative.MatchString(lead) && !summaryWords.MatchString(lead) {
+		return "", "", false
+	}
+	// "List these: costs, dates and people?" goes on asking.
+	if rest := cut(strings.TrimSpace(line[at[1]:])); len(rest) > 0 && isQuestion(rest[0]) {
+		return "", "", false
+	}
+	return lead, after, true
 }
 
 // separateSentences does the same inside one paragraph.

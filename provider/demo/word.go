@@ -98,7 +98,7 @@ var stop = map[string]bool{
 	"any": true, "are": true, "as": true, "asked": true, "at": true, "be": true, "because": true, "been": true, "before": true, "being": true,
 	"below": true, "between": true, "both": true, "but": true, "by": true, "can": true, "could": true, "did": true, "do": true, "does": true,
 	"doing": true, "done": true, "don": true, "down": true, "during": true, "each": true, "few": true, "for": true, "from": true,
-	"further": true, "get": true, "give": true, "given": true, "go": true, "had": true, "has": true, "have": true, "having": true, "he": true,
+	"further": true, "get": true, "give": true, "given": true, "go": true, "had": true, "happen": true, "happened": true, "happens": true, "has": true, "have": true, "having": true, "he": true,
 	"her": true, "here": true, "hers": true, "him": true, "his": true, "how": true, "i": true, "if": true, "in": true, "into": true,
 	"is": true, "isn": true, "it": true, "its": true, "itself": true, "just": true, "know": true, "let": true, "like": true, "ll": true,
 	"many": true, "may": true, "me": true, "might": true, "more": true, "most": true, "much": true, "must": true, "my": true, "no": true,
