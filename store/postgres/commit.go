@@ -124,7 +124,7 @@ func committed(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, onereply.ErrInvalid), pgconn.SafeToRetry(err), isClosed(err):
+	case errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, onereply.ErrInvalid), neverSent(err), isClosed(err):
 		return err
 	case spoke && code[:2] != "57" && code[:2] != "08":
 		return err
@@ -138,4 +138,11 @@ func committed(ctx context.Context, err error) error {
 		Err:  fmt.Errorf("%w: %w: %w", onereply.ErrCommitUnknown, onereply.ErrUnavailable, errors.Join(err, ctx.Err())),
 		Hint: "read the task before doing anything again",
 	}
+}
+
+// neverSent reports whether pgx knows that nothing left this process. "conn
+// closed" is not believed: when the line breaks while an answer is waited for,
+// pgx drops the first error and reports this one, as safe to retry.
+func neverSent(err error) bool {
+	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
