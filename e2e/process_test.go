@@ -49,6 +49,7 @@ type launch struct {
 	crashPoints string   // ONEREPLY_CRASHPOINT; set: the binary with crash points
 	args        []string // after "serve"
 	wrap        []string // a command line that the binary's is appended to
+	env         []string // beside what every process gets
 	user        *syscall.Credential
 }
 
@@ -59,6 +60,7 @@ func spawn(t *testing.T, name string, l launch) (*process, io.Reader) {
 	argv = append(append(argv, "serve"), l.args...)
 	p := &process{t: t, name: name, cmd: exec.Command(argv[0], argv[1:]...), log: &output{}, done: make(chan struct{})}
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin", "ONEREPLY_CRASHPOINT=" + l.crashPoints, "HOME=" + t.TempDir()}
+	p.cmd.Env = append(p.cmd.Env, l.env...)
 	p.cmd.Stderr = p.log
 	if l.user != nil {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: l.user}

@@ -33,6 +33,7 @@ type world struct {
 	server *server // nil: the rows are in the file
 	model  *model
 	flags  []string // for every process started from now on
+	env    []string // likewise
 
 	mu        sync.Mutex
 	front     *process          // whose API the followers use
@@ -76,7 +77,7 @@ func (w *world) startAt(points, roles string, flags ...string) *process {
 		return p
 	}
 	p := startProcess(w.t, roles, launch{
-		crashPoints: points, args: slices.Concat(w.flags, []string{"--roles", roles}, flags),
+		crashPoints: points, args: slices.Concat(w.flags, []string{"--roles", roles}, flags), env: w.env,
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -29,7 +29,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has left
 
-	claimed time.Time // when the claim was sent, by this process's clock
+	heard time.Time // when the claim's answer had come, by this process's clock
 
 	mu       sync.Mutex
 	leaseEnd time.Time // by this process's clock; the database's may be later, never earlier
@@ -48,7 +48,7 @@ type attempt struct {
 func newAttempt(ctx context.Context, e *Engine, as store.Assignment, sent time.Time) *attempt {
 	a := &attempt{
 		e: e, kind: e.kinds[as.Task.Kind], as: as, done: make(chan struct{}),
-		claimed: sent, sign: sent,
+		heard: time.Now(), sign: sent,
 		used: as.Task.Budget.Calls.Used, open: as.OpenCall,
 	}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -200,9 +200,11 @@ func (a *attempt) classified(err error) *onereply.CallError {
 }
 
 // now estimates the database's time from the claim's reading and the monotonic
-// time since. It only places a retry; every guard reads the real one.
+// time since its answer came, so it is never ahead: a call that may follow at a
+// moment the provider named does not come before it. It only places a retry;
+// every guard reads the real one.
 func (a *attempt) now() time.Time {
-	return a.as.Task.LeaseUntil.Add(-a.as.LeaseFor).Add(time.Since(a.claimed))
+	return a.as.Task.LeaseUntil.Add(-a.as.LeaseFor).Add(time.Since(a.heard))
 }
 
 // lost ends the attempt's context after a refused write.
