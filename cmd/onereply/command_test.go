@@ -251,6 +251,18 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+func TestServeWithoutMigratingRefusesWhatIsNotMigrated(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.db")
+	got := execute(t, nil, "serve", "--listen", "127.0.0.1:0", "--migrate=false", "--database", "sqlite:"+file)
+	if got.code != exitFailed || !strings.Contains(got.stderr, "onereply migrate up") || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("code %d, said %q", got.code, got.stderr)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the refused start left a file: %v", err)
+	}
+}
+
 func TestServeEndsCleanlyWhenTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, filepath.Join(t.TempDir(), "x.db"))

@@ -82,7 +82,7 @@ func onSchema(ctx context.Context, d settings.Database, f func(schema) error) (e
 			return steps(all, func(m postgres.Migration) migration { return migration{m.Name, m.AppliedAt} }), err
 		}}), db.Close())
 	}
-	db, err := sqlite.Open(ctx, d.File, sqlite.Options{})
+	db, err := sqlite.Open(ctx, d.File, sqlite.Options{Unmigrated: true})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,12 +30,44 @@ func TestAnOlderProgramRefusesANewerSchema(t *testing.T) {
 	}
 }
 
+// A store that opens can work: what has no schema yet is refused with a remedy,
+// and no empty file is left where there was none.
+func TestAFileWithoutItsSchemaIsRefusedUnlessItIsToBeMigrated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	missing, empty, half := filepath.Join(dir, "missing.db"), filepath.Join(dir, "empty.db"), filepath.Join(dir, "half.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, half, sqlite.Options{})
+	last, err := s.MigrationStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Exec(t.Context(), fmt.Sprintf("DELETE FROM schema_migrations WHERE version = %d", len(last))); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{missing: "no such file", empty: last[0].Name + " is not applied", half: last[len(last)-1].Name + " is not applied"} {
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		if err == nil {
+			t.Fatal(errors.Join(fmt.Errorf("%s opened", path), s.Close()))
+		}
+		unavailable(t, path, err)
+		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "onereply migrate up") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("looking made the file: %v", err)
+	}
+}
+
 func TestMigrateTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	var handles [3]*sqlite.Store
 	for i := range handles {
-		s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{Unmigrated: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,14 +140,19 @@ func (s *Store) migrateNext(ctx context.Context) (more bool, err error) {
 	return true, tx.Commit()
 }
 
-// checkSchema migrates if asked to; else it only refuses what a later program made.
-func (s *Store) checkSchema(ctx context.Context, migrate bool) error {
+// checkSchema migrates if the options say so; else it refuses a schema that is
+// not up to date, unless the options say that this comes later.
+func (s *Store) checkSchema(ctx context.Context) error {
 	status, err := s.MigrationStatus(ctx)
-	if err != nil || !migrate {
+	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(status, func(m Migration) bool { return m.AppliedAt.IsZero() }) {
+	missing := slices.IndexFunc(status, func(m Migration) bool { return m.AppliedAt.IsZero() })
+	switch {
+	case missing < 0 || s.options.Unmigrated && !s.options.Migrate:
+		return nil
+	case s.options.Migrate:
 		return s.Migrate(ctx)
 	}
-	return nil
+	return unavailable("schema of "+s.path, fmt.Errorf("migration %s is not applied", status[missing].Name), migrateHint)
 }

@@ -18,8 +18,12 @@ import (
 
 // Options configure a store. Zero members take the defaults named.
 type Options struct {
-	// Migrate brings the schema up to date when the store opens.
+	// Migrate makes the file where it is missing and brings its schema up to date
+	// when the store opens. Without it Open fails where there is something to do.
 	Migrate bool
+	// Unmigrated opens the file without Migrate, missing and outdated ones too, for
+	// a program that calls [Store.Migrate] itself. Nothing else works before that.
+	Unmigrated bool
 	// BusyTimeout is how long a transaction waits for another program that holds
 	// the file; default 10 seconds. Callers' contexts end their own wait earlier.
 	BusyTimeout time.Duration
@@ -96,10 +100,10 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the file, creating it where it is missing, and brings its schema
-// up to date if the options say so; else see [Store.Migrate]. Errors that mean
-// the file cannot be used now match onereply.ErrUnavailable and carry a hint.
-// The context bounds the opening only.
+// Open opens the file. One that is missing, or whose schema is not up to date,
+// is made good if Options.Migrate says so and else refused: a store that opens
+// can work. Errors that mean the file cannot be used now match
+// onereply.ErrUnavailable and carry a hint. The context bounds the opening only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	if path == "" {
@@ -107,6 +111,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	if err := checkPath(path); err != nil {
 		return nil, unavailable("open "+path, err, "check that the directory exists and that this user may write to it")
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !o.Migrate && !o.Unmigrated {
+		return nil, unavailable("open "+path, err, migrateHint)
 	}
 	statements, err := loadStatements()
 	if err != nil {
@@ -125,11 +132,13 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(fault("open "+path, err), s.Close())
 	}
-	if err := s.checkSchema(ctx, o.Migrate); err != nil {
+	if err := s.checkSchema(ctx); err != nil {
 		return nil, errors.Join(fault("open "+path, err), s.Close())
 	}
 	return s, nil
 }
+
+const migrateHint = "open it with Options.Migrate, or run: onereply migrate up"
 
 // checkPath finds what SQLite would report only as "unable to open".
 func checkPath(path string) error {
