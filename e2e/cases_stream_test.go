@@ -81,9 +81,9 @@ func caseResume(w *world) {
 		w.t.Errorf("the parts join to %q and end with id %q", joined, end)
 	}
 	w.expect(p, task.ID, want{status: "completed", text: numbered(100), version: 1, attempts: 1, calls: 1, requests: 1})
-	for _, id := range []string{"", last, "999"} {
-		if _, at, first := part(w, p, task.ID, id, ""); at != "end" || first.kind != "completed" {
-			w.t.Errorf("after completion, from %q, the stream began with %s and ended at %q", id, first.kind, at)
+	for id, begins := range map[string]seen{"": {kind: "completed"}, last: {kind: "completed"}, "999": {kind: "reset"}} {
+		if _, at, first := part(w, p, task.ID, id, ""); at != "end" || first != begins {
+			w.t.Errorf("after completion, from %q, the stream began with %v and ended at %q, want %v first", id, first, at, begins)
 		}
 	}
 	if _, status, _ := w.api(p).rawEvents(task.ID, "end"); status != http.StatusNoContent {
