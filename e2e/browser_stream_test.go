@@ -35,7 +35,7 @@ func TestBrowserStream(t *testing.T) {
 	for name, try := range map[string]func(*testing.T, context.Context){
 		"a reload in the middle of a draft goes on with it and starts no work":            streamReload,
 		"a line cut in the middle of a draft goes on after the last event":                streamCut,
-		"while the service is gone for a while the draft waits, and then goes on":         streamAway,
+		"while the service is gone for a while the page says so, and then goes on":        streamAway,
 		"hiding and showing the page repeats no request but the stream":                   streamHidden,
 		"a page mounted twice still opens one stream":                                     streamTwice,
 		"Stop ends the answer, and nothing comes after it":                                streamStop,
@@ -131,6 +131,9 @@ func streamAway(t *testing.T, browser context.Context) {
 	b.send("q")
 	b.awaitDraft("w10 ")
 	d.line.gateway.shut(true)
+	b.awaitTurns("a lost line that is told", func(turns []turn) bool {
+		return len(turns) == 1 && strings.Contains(turns[0].Status, "Connection lost")
+	})
 	// The answer is finished and saved while the page cannot hear of it.
 	id := d.taskOf("q")
 	newAPI(t, d.process.url).awaitEnd(id)

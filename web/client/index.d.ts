@@ -154,6 +154,7 @@ export type WatchEvent =
   | { type: "reset"; version: number; text: string }
   | { type: "delta"; version: number; text: string }
   | { type: "task"; task: Task }
+  | { type: "line"; up: boolean } // the line to the service is lost, or back
   | { type: "end"; task: Task }
   | { type: "gone" };
 

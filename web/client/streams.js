@@ -47,7 +47,8 @@ export class Streams {
 
   /**
    * Follows a task until it ends. f gets {type: "reset", version, text},
-   * {type: "delta", version, text}, {type: "task", task} and at last
+   * {type: "delta", version, text}, {type: "task", task}, {type: "line", up}
+   * when the line to the service is lost and when it is back, and at last
    * {type: "end", task} or {type: "gone"}. Returns a function that ends it; the
    * last one to leave closes the stream.
    */
@@ -105,6 +106,7 @@ class LiveTask {
   #lastId = "";
   #end = null; // the last event, once there is one
   #task = null; // as last looked at
+  #up = true; // until a try has failed
 
   constructor({ id, service, connectivity, limits, slots }) {
     this.#id = id;
@@ -119,6 +121,7 @@ class LiveTask {
     // Who comes later is told where things stand, as a reset.
     if (this.#version > 0) f({ type: "reset", version: this.#version, text: this.#chunks.join("") });
     if (this.#task) f({ type: "task", task: this.#task });
+    if (!this.#up) f({ type: "line", up: false });
     return () => {
       this.#watchers.delete(f);
       return this.#watchers.size;
@@ -133,6 +136,7 @@ class LiveTask {
     const signal = AbortSignal.any([outer, this.#stop.signal]);
     let failures = 0;
     while (!this.#end && !signal.aborted) {
+      if (!this.#connectivity.online) this.#line(false);
       await this.#connectivity.whenOnline(signal);
       const place = await this.#slots.take(signal);
       if (!place) return;
@@ -149,6 +153,8 @@ class LiveTask {
         place.release();
       }
       if (this.#end || signal.aborted || place.signal.aborted) continue;
+      // A cut that the next try mends is nobody's concern; one that it does not is.
+      if (failures > 0) this.#line(false);
       const { backoffBase: base, backoffMax: max } = this.#limits;
       await sleep(Math.max(Math.min(pause, max), fullJitter(Math.max(1, failures), { base, max })), signal);
     }
@@ -179,7 +185,10 @@ class LiveTask {
     if (this.#lastId) headers["Last-Event-ID"] = this.#lastId;
     const path = `/v1/tasks/${encodeURIComponent(this.#id)}/events?render=html`;
     const response = await this.#service.fetch(this.#service.baseUrl + path, { headers, cache: "no-store", signal });
-    if (response.status === 200 && /^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) return response;
+    if (response.status === 200 && /^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) {
+      this.#line(true);
+      return response;
+    }
     await response.body?.cancel();
     if (response.status === 404) this.#finish({ type: "gone" });
     else if (response.status === 204) await this.look(); // it has ended, and we are said to know it
@@ -260,6 +269,12 @@ class LiveTask {
       if (error instanceof Problem && error.status === 404) this.#finish({ type: "gone" });
       // Anything else: the next look or the stream itself will tell.
     }
+  }
+
+  #line(up) {
+    if (this.#up === up) return;
+    this.#up = up;
+    this.#tell({ type: "line", up });
   }
 
   #finish(event) {

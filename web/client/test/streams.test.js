@@ -96,8 +96,46 @@ test("a silent line is taken for dead and opened again", async (t) => {
 test("a stream that will not open is tried again, and one that is not there is gone", async (t) => {
   const service = scripted((request, n) => (n < 3 ? problem(503, "unavailable") : problem(404, "not_found")));
   const seen = await watched(clientOf(t, service));
-  assert.deepEqual(seen.events, ["gone"]);
+  assert.deepEqual(seen.events, ["line", "gone"]);
   assert.equal(service.requests.length, 3);
+});
+
+test("a line that stays lost is told once, and once that it is back", async (t) => {
+  const service = scripted((request, n) => {
+    if (n === 1) return stream([delta("1.1", "a")]);
+    if (n < 5) throw new TypeError("nobody listens");
+    return stream([delta("1.2", "b"), end()]);
+  });
+  const told = [];
+  const client = clientOf(t, service);
+  const ended = watched(client);
+  client.watch("t1", (event) => told.push(event.type === "line" ? event.up : event.type));
+  assert.equal((await ended).text, "ab");
+  assert.deepEqual(told, ["delta", false, true, "delta", "end"]);
+});
+
+test("a cut that the next try mends is not told", async (t) => {
+  const service = scripted((request, n) => (n === 1 ? stream([delta("1.1", "a")]) : stream([delta("1.2", "b"), end()])));
+  assert.deepEqual((await watched(clientOf(t, service))).events, ["delta", "delta", "end"]);
+});
+
+test("who comes while the line is lost is told so", async (t) => {
+  let back = false;
+  const service = scripted(() => {
+    if (back) return stream([end()]);
+    throw new TypeError("nobody listens");
+  });
+  const client = clientOf(t, service);
+  await new Promise((resolve) => client.watch("t1", (event) => event.type === "line" && resolve()));
+  const late = await new Promise((resolve) => client.watch("t1", resolve));
+  assert.deepEqual(late, { type: "line", up: false });
+  back = true;
+});
+
+test("being offline is told at once", async (t) => {
+  const connectivity = { online: false, onReturn() {}, whenOnline: () => new Promise((resolve) => setImmediate(() => ((connectivity.online = true), resolve()))) };
+  const service = scripted(() => stream([end()]));
+  assert.deepEqual((await watched(clientOf(t, service, { connectivity }))).events, ["line", "line", "end"]);
 });
 
 test("a stream that has nothing more to say is asked how it ended", async (t) => {

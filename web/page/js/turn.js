@@ -17,6 +17,7 @@ export class Turn {
   again = null; // a press of Regenerate or Try again that is not settled
   refusal = ""; // why such a press was refused
   #drafting = false;
+  #lost = false; // the line to the service, while the task runs
   #stopping = false;
   #clock = 0;
   #actions;
@@ -86,6 +87,7 @@ export class Turn {
     if (this.task?.id !== task.id) {
       this.#stopDraft();
       this.#stopping = false;
+      this.#lost = false;
       this.refusal = "";
     } else if (over(this.task) && !over(task) && !resumed(this.task, task)) return; // an old look at it
     this.task = task;
@@ -103,6 +105,12 @@ export class Turn {
       return;
     }
     if (event.type === "gone" || !this.running) return;
+    if (event.type === "line") {
+      this.#lost = !event.up;
+      announce(event.up ? "Connected again" : "Connection lost");
+      this.render();
+      return;
+    }
     if (event.type === "reset") this.draft.reset(event.text);
     if (event.type === "delta") this.draft.append(event.text);
     const began = !this.#drafting;
@@ -179,7 +187,7 @@ export class Turn {
     this.#status.hidden = !shown && this.again?.state !== "sending";
     if (this.#status.hidden) return;
     if (!shown) return this.#status.replaceChildren(h("span", { class: "breath" }, pressed(this.again)));
-    const text = this.#stopping ? "Stopping…" : underway(this.task, { drafting: this.#drafting });
+    const text = this.#stopping ? "Stopping…" : underway(this.task, { drafting: this.#drafting, lost: this.#lost });
     const stop = this.#status.querySelector("button");
     if (stop && !this.#stopping) {
       // Kept in place: a button that is replaced while it is pressed is not pressed.

@@ -39,7 +39,9 @@ export function cause(error) {
 }
 
 /** What can be said while a task has not ended: one short line. */
-export function underway(task, { drafting = false } = {}) {
+export function underway(task, { drafting = false, lost = false } = {}) {
+  // What the task does meanwhile nobody here knows.
+  if (lost) return navigator.onLine === false ? "You are offline. It goes on without you." : "Connection lost, trying again…";
   if (!task || task.status === "unknown") return "Looking…";
   const past = (task.attempts ?? []).filter((a) => a.ended_at || a.outcome);
   const last = past.at(-1);
