@@ -165,7 +165,7 @@ func (c *Cluster) StartServer(ctx context.Context) error {
 	}
 	c.logs = logs
 	c.cmd = exec.Command(filepath.Join(c.bin, "postgres"), "-D", filepath.Join(c.dir, "data"), "-p", strconv.Itoa(c.port))
-	c.cmd.Env = append(os.Environ(), c.env...)
+	c.cmd.Env = append(c.cmd.Environ(), c.env...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.cred}
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = c.dir, logs, logs
 	if err := c.cmd.Start(); err != nil {
