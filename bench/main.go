@@ -39,6 +39,7 @@ type lab struct {
 	self    string // this program, for its child processes
 	files   int
 	profile string             // a folder for CPU profiles; empty: none
+	sides   *regexp.Regexp     // of contests: which to measure
 	cluster *pgcluster.Cluster // nil until a measure needs it
 }
 
@@ -83,6 +84,7 @@ func run(ctx context.Context, args []string) error {
 	page := f.String("markdown", "", "write the page to this file")
 	from := f.String("from", "", "measure nothing; read the figures of an earlier run")
 	dir := f.String("dir", "", "where the databases lie; default: a temporary folder")
+	sides := f.String("sides", "", "measure only the sides whose names match, without ratios")
 	profile := f.String("profile", "", "write CPU profiles of the product's side to this folder")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -92,7 +94,7 @@ func run(ctx context.Context, args []string) error {
 	if *from != "" {
 		r, err = readReport(*from)
 	} else {
-		r, err = measureAll(ctx, *runs, *only, *dir, *profile)
+		r, err = measureAll(ctx, *runs, *only, *dir, *profile, *sides)
 	}
 	if err != nil {
 		return err
@@ -113,12 +115,15 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func measureAll(ctx context.Context, runs int, only, dir, profile string) (r report, err error) {
+func measureAll(ctx context.Context, runs int, only, dir, profile, sides string) (r report, err error) {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return r, err
 	}
 	l := &lab{profile: profile}
+	if l.sides, err = regexp.Compile(sides); err != nil {
+		return r, err
+	}
 	if l.dir, err = os.MkdirTemp(dir, "onereply-bench"); err != nil {
 		return r, err
 	}

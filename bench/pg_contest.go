@@ -87,6 +87,7 @@ func (w *watch) end(n int) error {
 // contest measures the sides in turn: how much a second, the CPU for each, and
 // the ratios of the first side to every other.
 func contest(ctx context.Context, l *lab, runs int, name, unit string, sides ...entrant) ([]figure, error) {
+	sides = slices.DeleteFunc(sides, func(s entrant) bool { return !l.sides.MatchString(s.name) })
 	rates, costs := make([]figure, len(sides)), make([]figure, len(sides))
 	for n := range runs {
 		for i, s := range sides {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -95,12 +96,15 @@ type pgxPool struct {
 	pool *pgxpool.Pool
 }
 
-const beginReadCommitted = "begin isolation level read committed"
-
 func (p pgxPool) inTx(ctx context.Context, settings string, f func(*Tx) error) (err error) {
-	tx, err := p.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginReadCommitted + settings})
+	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return begun(err)
+	}
+	defer conn.Release()
+	tx := &pipelined{conn: conn.Conn(), ctx: ctx}
+	if settings != "" {
+		tx.settings = strings.Split(settings, "; ")[1:]
 	}
 	ended := false
 	defer func() {
