@@ -93,7 +93,7 @@ func (e *Engine) cancelTx(ctx context.Context, tx onereply.Tx, scope string, ids
 type Resumption struct {
 	Scope string
 	Task  onereply.TaskID
-	Key   string // of this press; repeated, it adds nothing
+	Key   string // of this press, 1 to 255 bytes; repeated, it adds nothing
 	// Deadline replaces the task's; zero keeps it. One that has passed must be
 	// given anew.
 	Deadline time.Time

@@ -41,7 +41,8 @@ func (e *Engine) Timeline(ctx context.Context, scope string, id onereply.TaskID)
 func (e *Engine) Stats(ctx context.Context) (store.Stats, error) { return e.store.Stats(ctx) }
 
 // Wait returns the whole task once it has ended, or as it stands together with
-// the context's cause. It needs a running Run.
+// the context's cause. It needs a running Run: after Run has ended the error
+// matches onereply.ErrClosed unless the task has ended already.
 func (e *Engine) Wait(ctx context.Context, scope string, id onereply.TaskID) (onereply.Task, error) {
 	s, err := e.Subscribe(ctx, scope, id, "")
 	if err != nil {
