@@ -88,12 +88,21 @@ func (m newMessage) request() (chat.SendRequest, error) {
 		r.OnUnknown = *p
 	}
 	if d := m.Policy.Deadline; d != nil {
-		if d.IsZero() {
-			return r, newProblem(codeInvalidRequest, "The deadline is no time.").with("pointer", "/policy/deadline")
+		if err := checkDeadline(*d, "/policy/deadline"); err != nil {
+			return r, err
 		}
 		r.Deadline = *d
 	}
 	return r, nil
+}
+
+// checkDeadline refuses a time that no clock shows. One that has passed is
+// judged where the database's clock is read.
+func checkDeadline(at time.Time, pointer string) error {
+	if year := at.UTC().Year(); year < 1971 || year > 9999 {
+		return newProblem(codeInvalidRequest, "The deadline must lie in the years 1971 to 9999.").with("pointer", pointer)
+	}
+	return nil
 }
 
 // regenerateMessage answers POST /v1/messages/{id}/regenerate.

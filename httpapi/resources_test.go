@@ -226,6 +226,7 @@ func TestARefusalPointsToTheMember(t *testing.T) {
 		{"an empty text", `{"text":""}`, 400, `"pointer":"/text"`},
 		{"a NUL", `{"text":"a\u0000"}`, 400, `"pointer":"/text"`},
 		{"a deadline that has passed", at(-time.Millisecond), 400, `"pointer":"/policy/deadline"`},
+		{"a deadline before there were clocks", `{"text":"hello","policy":{"deadline":"1950-01-01T00:00:00Z"}}`, 400, `"pointer":"/policy/deadline"`},
 		{"a deadline of now", at(0), 400, `"pointer":"/policy/deadline"`},
 		{"a policy nobody knows", `{"text":"hello","policy":{"on_unknown_outcome":"hope"}}`, 400, `"pointer":"/policy/on_unknown_outcome"`},
 		{"a document without a version", `{"text":"hello","documents":[{"id":"a","version":1},{"id":"b"}]}`, 400, `"pointer":"/documents/1"`},

@@ -188,8 +188,8 @@ func (h *handler) resumeTask(w http.ResponseWriter, r *http.Request, scope strin
 		Fingerprint: onereply.Fingerprint("resume", append([]byte(id), sent...)),
 	}
 	if body.Deadline != nil {
-		if body.Deadline.IsZero() {
-			return newProblem(codeInvalidRequest, "The deadline is no time.").with("pointer", "/deadline")
+		if err := checkDeadline(*body.Deadline, "/deadline"); err != nil {
+			return err
 		}
 		resumption.Deadline = *body.Deadline
 	}
