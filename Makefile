@@ -40,8 +40,8 @@ lint: $(LINT) ## run golangci-lint
 $(LINT):
 	GOBIN=$(LINT_DIR) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
-bench: ## measure this machine; prints medians and spread
+bench: ## measure this machine; BENCH='…' passes flags, BENCH=-help lists them
 	cd bench && $(GO) run . $(BENCH)
 
-mutants: ## take each guard out in turn and show that a test falls
-	$(GO) run ./scripts/mutants
+mutants: ## take each guard out in turn; MUTANTS='-run REGEXP' some, MUTANTS=-list their names
+	$(GO) run ./scripts/mutants $(MUTANTS)
