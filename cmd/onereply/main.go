@@ -91,6 +91,7 @@ func commands() []command {
 		{"ask", "ask a question and stream the answer", askHelp, ask},
 		{"tasks", "list, show, cancel and resume tasks", tasksHelp, tasks},
 		{"migrate", "bring the database's schema up to date, or show it", migrateHelp, migrate},
+		{"simulate", "run a model provider with scripted faults, for tests and demos", simulateHelp, simulate},
 		{"version", "print the version", versionHelp, version},
 	}
 }
