@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -127,6 +128,45 @@ func TestAnOperationIsHandedOverOrStopped(t *testing.T) {
 		operations := w.model.sim.Operations()
 		return len(operations) == 2 && operations[1].Status == "cancelled"
 	})
+	w.settle(p)
+}
+
+// One refusal slows the whole process: of twenty tasks one meets it, the others
+// wait at the gate and no call is counted for that.
+func TestOneRefusalIsEnoughForAProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.calm()
+	refusal := refuse(http.StatusTooManyRequests, "rate_limit_exceeded", "2")
+	var once sync.Once
+	texts := make([]string, 20)
+	for i := range texts {
+		texts[i] = "q" + strconv.Itoa(i)
+		w.model.script(texts[i], func(ended <-chan struct{}) (p simulator.Plan) {
+			p = say("answered")(ended)
+			once.Do(func() { p = refusal(ended) })
+			return p
+		})
+	}
+	p := w.start(everything, "--model-gate=true", "--model-concurrency", "1", "--workers", "20")
+	a := w.api(p)
+	conversation := a.conversation()
+	ids := make([]string, len(texts))
+	for i, text := range texts {
+		ids[i] = w.send(a, conversation, "key-of-"+text, text, nil).ID
+	}
+	for _, id := range ids {
+		if end := a.awaitEnd(id); end.Status != "completed" {
+			t.Errorf("task %s is %s", id, end)
+		}
+	}
+	if calls := w.ledger().count("SELECT sum(calls_used) FROM tasks"); calls != 21 || w.model.sim.Total() != 21 {
+		t.Errorf("%d calls counted and %d requests, want 21: one refusal and twenty answers", calls, w.model.sim.Total())
+	}
+	records := w.model.sim.Records()
+	if wait := records[1].Started.Sub(records[0].Ended); wait < 2*time.Second {
+		t.Errorf("the next call came after %v", wait)
+	}
 	w.settle(p)
 }
 

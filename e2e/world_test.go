@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	w.flags = []string{
 		"--listen", "127.0.0.1:0", "--database", "sqlite:" + w.file, "--model", w.model.flag(),
 		"--lease", lease.String(), "--renew", renew.String(), "--sweep", sweep.String(),
-		"--backoff-base", "50ms", "--backoff-max", "200ms", "--call-timeout", "60s", "--drain", "5s", "--log-level", "debug",
+		"--backoff-base", "50ms", "--backoff-max", "200ms", "--call-timeout", "60s", "--model-gate=false", "--drain", "5s", "--log-level", "debug",
 	}
 	return w
 }

@@ -64,3 +64,15 @@ type Recoverer interface {
 	// Cancel asks the provider to stop the operation. Best effort (P16).
 	Cancel(ctx context.Context, operation string) error
 }
+
+// Admitter is a Model that knows when a call would come too soon or be one too
+// many. Ask it before a call is counted: what it refuses is not sent and costs
+// nothing of the budget of calls.
+type Admitter interface {
+	Model
+	// Admit waits for leave to make one call, at most for some seconds, and
+	// returns what gives the leave back; call it once, when the call has ended or
+	// was not made. The error is that of ctx, or of class refused_temporary with
+	// the time to wait.
+	Admit(ctx context.Context, r Request) (leave func(), err error)
+}

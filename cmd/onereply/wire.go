@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/onereply/onereply/provider"
 	"github.com/onereply/onereply/provider/anthropic"
 	"github.com/onereply/onereply/provider/demo"
+	"github.com/onereply/onereply/provider/gate"
 	"github.com/onereply/onereply/provider/openai"
 	"github.com/onereply/onereply/render"
 	"github.com/onereply/onereply/store"
@@ -53,7 +55,7 @@ func join(serving context.Context, db *database, s settings.Serve, log *slog.Log
 	if err != nil {
 		return nil, fmt.Errorf("the chat's tables: %w", err)
 	}
-	who, err := model(s, s.Model, provider.NewTransport())
+	who, err := gated(s)
 	if err != nil {
 		return nil, fmt.Errorf("--model %s: %w", s.Model, err)
 	}
@@ -83,7 +85,20 @@ func join(serving context.Context, db *database, s settings.Serve, log *slog.Log
 	return &service{engine: eng, handler: handler, draining: draining}, nil
 }
 
-// model returns the model that answers.
+// gated returns the model that answers, with one gate before it for the whole
+// process.
+func gated(s settings.Serve) (provider.Model, error) {
+	m, err := model(s, s.Model, provider.NewTransport())
+	if err != nil || !s.ModelGate || s.Model.Provider == settings.Demo {
+		return m, err
+	}
+	return gate.New(m, gate.Options{
+		Concurrency: s.ModelConcurrency, TokensPerMinute: s.ModelTokensPerMinute,
+		Backoff: onereply.Backoff{Base: s.BackoffBase, Max: s.BackoffMax}, Draw: rand.Int64N,
+	})
+}
+
+// model returns the model that the settings name.
 func model(s settings.Serve, m settings.Model, transport http.RoundTripper) (provider.Model, error) {
 	switch m.Provider {
 	case settings.OpenAI:

@@ -64,6 +64,11 @@ func (s *Service) work(ctx context.Context, a onereply.Attempt, in Input) (Respo
 	if err != nil {
 		return Response{}, err
 	}
+	leave, err := s.admit(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	defer leave()
 	var out Response
 	err = a.Call(ctx, func(ctx context.Context, c onereply.Call) error {
 		noted := &notedCall{Call: c}
@@ -76,6 +81,15 @@ func (s *Service) work(ctx context.Context, a onereply.Attempt, in Input) (Respo
 		return err
 	})
 	return out, err
+}
+
+// admit waits for the model's leave to make a call, before it is counted: what
+// is kept back costs nothing of the budget of calls.
+func (s *Service) admit(ctx context.Context, r provider.Request) (leave func(), err error) {
+	if m, ok := s.model.(provider.Admitter); ok {
+		return m.Admit(ctx, r)
+	}
+	return func() {}, nil
 }
 
 // recover follows an operation to its end. What it learns for certain is

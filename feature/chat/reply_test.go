@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -256,5 +257,34 @@ func TestADraftThatIsRefusedEndsTheCall(t *testing.T) {
 	a := &attempt{draftErr: onereply.ErrFencedOut}
 	if _, err := run(t, t.Context(), chat.Config{Model: says(provider.Answer{Text: "x"}, "x")}, a); !errors.Is(err, onereply.ErrFencedOut) {
 		t.Error(err)
+	}
+}
+
+// gated is a model with a gate before it.
+type gated struct {
+	provider.Model
+
+	err  error
+	left int
+}
+
+func (g *gated) Admit(context.Context, provider.Request) (func(), error) {
+	return func() { g.left++ }, g.err
+}
+
+func TestWhatIsKeptBackAtTheGateIsNotCounted(t *testing.T) {
+	t.Parallel()
+	kept := onereply.RefusedTemporary(onereply.CodeRateLimited, time.Minute, errors.New("kept back"))
+	for name, refusal := range map[string]error{"kept back": kept, "let in": nil} {
+		g := &gated{Model: says(provider.Answer{Text: "hello"}), err: refusal}
+		a := &attempt{}
+		_, err := run(t, t.Context(), chat.Config{Model: g}, a)
+		calls, left := 1, 1
+		if refusal != nil {
+			calls, left = 0, 0
+		}
+		if !errors.Is(err, refusal) || a.calls != calls || g.left != left {
+			t.Errorf("%s: %v, %d calls counted, left %d times", name, err, a.calls, g.left)
+		}
 	}
 }

@@ -47,6 +47,12 @@ func (s *Serve) modelFlags() []Flag {
 			Usage: "Make OpenAI's responses in the background, so that they survive a lost worker; with false nothing is stored there and a broken call cannot be found again.", set: boolean(&s.OpenAIBackground)},
 		{Name: "anthropic-max-tokens", Value: "N", Default: "8192",
 			Usage: "The longest answer asked of Anthropic, in tokens; every request there has to say one.", set: number(&s.AnthropicMaxTokens)},
+		{Name: "model-concurrency", Value: "N", Default: "0",
+			Usage: "Calls to the model at once in this process; 0 is no limit beside --workers.", set: number(&s.ModelConcurrency)},
+		{Name: "model-tokens-per-minute", Value: "N", Default: "0",
+			Usage: "Tokens this process may spend at the model in a minute, requests estimated; 0 is no limit.", set: number(&s.ModelTokensPerMinute)},
+		{Name: "model-gate", Value: "true|false", Default: "true",
+			Usage: "Let one refusal slow down all workers of this process, and a run of failures stop them but for a probe; with false each finds out for itself.", set: boolean(&s.ModelGate)},
 		{Name: "openai-api-key", Env: "OPENAI_API_KEY", NoFlag: true,
 			Usage: "The key of openai models.", set: verbatim(&s.secrets.openAIKey)},
 		{Name: "openai-base-url", Env: "OPENAI_BASE_URL", NoFlag: true, Derived: "`" + openAIBase + "`",
@@ -65,6 +71,9 @@ func (s *Serve) modelFlags() []Flag {
 func (s Serve) modelFaults(j *judge) {
 	j.check("demo-delay", s.DemoDelay >= 0, "%v: must not be negative", s.DemoDelay)
 	j.check("anthropic-max-tokens", s.AnthropicMaxTokens >= 1, "%d: must be at least 1", s.AnthropicMaxTokens)
+	j.check("model-concurrency", s.ModelConcurrency >= 0, "%d: must not be negative", s.ModelConcurrency)
+	j.check("model-gate", s.ModelGate || s.ModelConcurrency == 0 && s.ModelTokensPerMinute == 0, "false: the limits of --model-concurrency and --model-tokens-per-minute need it")
+	j.check("model-tokens-per-minute", s.ModelTokensPerMinute >= 0, "%d: must not be negative", s.ModelTokensPerMinute)
 	for _, given := range []struct {
 		flag  string
 		model Model

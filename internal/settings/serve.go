@@ -31,6 +31,10 @@ type Serve struct {
 	OpenAIBackground   bool          // OpenAI's responses are made in the background and can be found again
 	AnthropicMaxTokens int           // the longest answer asked of Anthropic
 
+	ModelGate            bool // one gate before all calls of the process
+	ModelConcurrency     int  // calls at once; 0: no limit
+	ModelTokensPerMinute int  // 0: no limit
+
 	Workers int // attempts at once in this process
 	Lease   time.Duration
 	Renew   time.Duration // at most a third of Lease
