@@ -258,3 +258,44 @@ func TestBackoff(t *testing.T) {
 		}
 	})
 }
+
+// A lookup is no call: neither the count of calls nor the policy to stop comes
+// before it, while attempts and time do.
+func TestWhatCanBeLookedUpIsLookedUpFirst(t *testing.T) {
+	t.Parallel()
+	change := func(f func(*onereply.Budget)) onereply.Budget {
+		b := freshBudget()
+		f(&b)
+		return b
+	}
+	noCalls := change(func(b *onereply.Budget) { b.Calls.Used = 3 })
+	unknown := &onereply.CallError{Class: onereply.ClassUnknown, Code: "c"}
+	refused := &onereply.CallError{Class: onereply.ClassUnknown, Code: "c", Err: onereply.ErrOutcomeUnknown}
+	for _, test := range []struct {
+		name   string
+		err    *onereply.CallError
+		budget onereply.Budget
+		policy onereply.UnknownPolicy
+		reason onereply.Reason // empty: another attempt
+	}{
+		{"no call is left", unknown, noCalls, onereply.UnknownRetry, ""},
+		{"the policy is to stop", unknown, freshBudget(), onereply.UnknownStop, ""},
+		{"the lookup did not leave", &onereply.CallError{Class: onereply.ClassNotSent}, noCalls, onereply.UnknownStop, ""},
+		{"no attempt is left", unknown, change(func(b *onereply.Budget) { b.Attempts.Used = 5 }), onereply.UnknownRetry, onereply.ReasonAttemptsExhausted},
+		{"the time is over", unknown, change(func(b *onereply.Budget) { b.Deadline = noon }), onereply.UnknownRetry, onereply.ReasonDeadlineExceeded},
+		{"work would rather call than look", refused, freshBudget(), onereply.UnknownStop, onereply.ReasonOutcomeUnknown},
+		{"work would rather call, and none is left", &onereply.CallError{Class: onereply.ClassNotSent, Err: onereply.ErrCallsExhausted}, noCalls, onereply.UnknownRetry, onereply.ReasonCallsExhausted},
+		{"it was refused for good", &onereply.CallError{Class: onereply.ClassRefusedPermanent}, freshBudget(), onereply.UnknownRetry, onereply.ReasonPermanent},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := onereply.Decide(onereply.Situation{
+				Err: test.err, Budget: test.budget, Rules: onereply.Rules{OnUnknown: test.policy},
+				Policy: onereply.Policy{}.WithDefaults(), Now: noon, Draw: most, Recoverable: true,
+			})
+			if want := test.reason == ""; (got.Action == onereply.Retry) != want || got.Reason != test.reason {
+				t.Errorf("got %s %q", got.Action, got.Reason)
+			}
+		})
+	}
+}

@@ -172,7 +172,18 @@ func showTask(w io.Writer, t client.Task) {
 	add("lease until", moment(t.LeaseUntil))
 	add("deadline", moment(t.Deadline))
 	add("budget", fmt.Sprintf("attempts %s, calls %s, elapsed at most %s", bound(t.Budget.Attempts), bound(t.Budget.Calls), t.Budget.ElapsedMax))
+	add("tokens", total(t.Attempts))
 	table(w, rows)
+}
+
+// total is what all calls of a task cost, whatever became of them.
+func total(attempts []client.Attempt) string {
+	var u onereply.Usage
+	for _, a := range attempts {
+		u.InputTokens += a.Usage.InputTokens
+		u.OutputTokens += a.Usage.OutputTokens
+	}
+	return tokens(u)
 }
 
 func showAttempts(w io.Writer, attempts []client.Attempt) {
