@@ -66,3 +66,43 @@ func TestACallUnderAnotherContextEndsWithItsAssignment(t *testing.T) {
 		}
 	})
 }
+
+// What a lookup can still tell is looked up by the next attempt, though no call
+// is left; what it cannot is closed, and no attempt looks for it again.
+func TestAnUnknownOutcomeStaysOpenWhileALookupCanTell(t *testing.T) {
+	t.Parallel()
+	for name, final := range map[string]bool{"final": true, "not final": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, h *house) {
+				calls := 2
+				if !final {
+					calls = 1
+				}
+				k := &kind{Name: "k", Policy: onereply.Policy{MaxCalls: calls}}
+				var open []bool
+				k.Work = func(ctx context.Context, a onereply.Attempt, _ ask) (answer, error) {
+					found := a.Assignment().OpenCall
+					open = append(open, found != nil)
+					if found != nil {
+						return answer{Text: "found"}, a.Resolve(ctx, onereply.Resolution{Class: onereply.ClassAnswered, Usage: onereply.Usage{OutputTokens: 7}})
+					}
+					return answer{Text: "called"}, a.Call(ctx, func(ctx context.Context, c onereply.Call) error {
+						if len(open) > 1 {
+							return nil
+						}
+						if err := c.Checkpoint(ctx, "operation-1"); err != nil {
+							return err
+						}
+						return &onereply.CallError{Class: onereply.ClassUnknown, Code: onereply.CodeProviderUnavailable, Final: final}
+					})
+				}
+				e := h.start(engine.Options{Workers: 1}, k)
+				ended := h.wait(e, h.submit(e, k, "k", "x").ID)
+				if ended.Status != onereply.StatusCompleted || ended.Budget.Calls.Used != calls || len(open) != 2 || open[1] == final {
+					t.Errorf("%s %q, %d calls, open calls met: %v", ended.Status, ended.Reason, ended.Budget.Calls.Used, open)
+				}
+			})
+		})
+	}
+}

@@ -26,10 +26,10 @@ const (
 
 // Model says who answers.
 type Model struct {
-	Provider Provider // empty: nobody
-	Name     string   // as the provider names the model
-	BaseURL  string   // as the provider's SDK takes it
-	APIKey   string   // empty: none is sent
+	Provider Provider
+	Name     string // as the provider names the model
+	BaseURL  string // as the provider's SDK takes it
+	APIKey   string // empty: none is sent
 }
 
 // secrets are the variables that models take their addresses and keys from.
@@ -74,14 +74,9 @@ func (s Serve) modelFaults(j *judge) {
 	j.check("model-concurrency", s.ModelConcurrency >= 0, "%d: must not be negative", s.ModelConcurrency)
 	j.check("model-gate", s.ModelGate || s.ModelConcurrency == 0 && s.ModelTokensPerMinute == 0, "false: the limits of --model-concurrency and --model-tokens-per-minute need it")
 	j.check("model-tokens-per-minute", s.ModelTokensPerMinute >= 0, "%d: must not be negative", s.ModelTokensPerMinute)
-	for _, given := range []struct {
-		flag  string
-		model Model
-	}{{"model", s.Model}, {"fallback-model", s.Fallback}} {
-		m := given.model
-		j.check(given.flag, m.Provider != OpenAI || m.APIKey != "" || m.BaseURL != openAIBase, "%q: needs a key in OPENAI_API_KEY", m)
-		j.check(given.flag, m.Provider != Anthropic || m.APIKey != "" || m.BaseURL != anthropicBase, "%q: needs a key in ANTHROPIC_API_KEY", m)
-	}
+	m := s.Model
+	j.check("model", m.Provider != OpenAI || m.APIKey != "" || m.BaseURL != openAIBase, "%q: needs a key in OPENAI_API_KEY", m)
+	j.check("model", m.Provider != Anthropic || m.APIKey != "" || m.BaseURL != anthropicBase, "%q: needs a key in ANTHROPIC_API_KEY", m)
 }
 
 // resolve fills in the address and the key.

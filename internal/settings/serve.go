@@ -25,7 +25,6 @@ type Serve struct {
 	Migrate  bool   // bring the schema up to date at start
 	Queue    string // "database"
 	Model    Model
-	Fallback Model // answers where Model does not; its zero value: nobody does
 
 	DemoDelay          time.Duration // of the demo model, between two words
 	OpenAIBackground   bool          // OpenAI's responses are made in the background and can be found again
@@ -161,7 +160,6 @@ func (s *Serve) processFlags() []Flag {
 // derive fills in the values whose default depends on another.
 func (s *Serve) derive() (faults Faults) {
 	s.Model.resolve(s.secrets)
-	s.Fallback.resolve(s.secrets)
 	if s.renewText == "" {
 		s.Renew = s.Lease / 3
 		return nil
