@@ -27,11 +27,14 @@ func postgresMutations() []mutation {
 	return slices.Concat(postgresSubmitMutations(), postgresClaimMutations(), postgresGuardMutations(), postgresEndMutations())
 }
 
+// taskNotEnded keeps a key whose task is still at work.
+const taskNotEnded = "\n      AND coalesce((SELECT t.status FROM onereply.tasks t WHERE t.id = s.task_id), 'gone') NOT IN ('queued', 'running')"
+
 func postgresSubmitMutations() []mutation {
 	return []mutation{
-		onPostgres("submit: key not yet expired", "P1", "key", edit{"submit.sql", "WHERE s.expires_at <= clock_timestamp()\n", "WHERE true\n"}),
-		onPostgres("submit: task of the key not ended", "P1", "key", edit{"submit.sql",
-			"\n      AND coalesce((SELECT t.status FROM onereply.tasks t WHERE t.id = s.task_id), 'gone') NOT IN ('queued', 'running')", ""}),
+		onPostgres("submit: key not yet expired", "P1", "key", edit{"submit.sql", "WHERE s.expires_at <= clock_timestamp()\n", "WHERE true\n"},
+			edit{"submit_one.sql", "WHERE s.expires_at <= clock_timestamp()\n", "WHERE true\n"}),
+		onPostgres("submit: task of the key not ended", "P1", "key", edit{"submit.sql", taskNotEnded, ""}, edit{"submit_one.sql", taskNotEnded, ""}),
 		onPostgres("purge: key not yet expired", "P1", "purge",
 			edit{"purge_keys.sql", "WHERE s.expires_at <= statement_timestamp()", "WHERE true"},
 			edit{"purge_keys.sql", " AND s.expires_at <= clock_timestamp()", ""}),
@@ -64,8 +67,8 @@ func postgresGuardMutations() []mutation {
 	var all []mutation
 	for _, file := range []string{"accept", "fail", "retry", "release", "renew", "count", "close", "checkpoint", "draft", "progress"} {
 		for _, guard := range []struct{ name, before string }{
-			{"version", "g.version = u.version AND "},
-			{"attempt", " AND g.attempt = u.attempt"},
+			{"version", "g.version = g.for_version AND "},
+			{"attempt", " AND g.attempt = g.for_attempt"},
 			{"status", "AND g.status = 'running' "},
 			{"lease", " AND g.lease_until > g.now"},
 		} {
@@ -82,7 +85,7 @@ func postgresEndMutations() []mutation {
 			edit{"accept_first_valid.sql", "g.status IN ('queued', 'running')", "true"}),
 		onPostgres("first-valid: kind says so", "P5", "accept|guard", edit{"accept_first_valid.sql", " AND g.acceptance = 'first-valid'", ""}),
 		onPostgres("first-valid: deadline", "P8", "accept|guard", edit{"accept_first_valid.sql", "\n      AND (g.deadline IS NULL OR g.deadline > g.now)", ""}),
-		onPostgres("first-valid: recorded attempt", "P5", "accept|guard", edit{"accept_first_valid.sql", " AND a.version = u.version AND a.attempt = u.attempt", " AND a.version = u.version"}),
+		onPostgres("first-valid: recorded attempt", "P5", "accept|guard", edit{"accept_first_valid.sql", " AND a.version = g.for_version AND a.attempt = g.for_attempt", " AND a.version = g.for_version"}),
 		onPostgres("count: budget of calls", "P8", "call", edit{"count.sql", " AND t.calls_used < t.calls_max", ""}),
 		onPostgres("close: the first word stays", "P8", "call", edit{"close.sql", " AND num_nonnulls(c.closed_at) <> 1", ""}),
 		onPostgres("renew: never past the deadline", "P8", "budget", edit{"renew.sql", "CASE WHEN t.deadline > g.now THEN t.deadline END,\n", "\n"}),

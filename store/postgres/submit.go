@@ -66,7 +66,27 @@ func (s *Store) submitRound(ctx context.Context, t *Tx, entries []store.Submissi
 
 // submitKeys runs the first statement and returns when each winner was created.
 func (s *Store) submitKeys(ctx context.Context, t *Tx, entries []store.Submission, open []int) (map[keyed]time.Time, error) {
-	n := len(open)
+	won := make(map[keyed]time.Time, len(open))
+	add := func(scan func(...any) error) error {
+		var k keyed
+		var at time.Time
+		if err := scan(&k.scope, &k.action, &k.key, &at); err != nil {
+			return err
+		}
+		won[k] = at.UTC()
+		return nil
+	}
+	if len(open) == 1 {
+		e := entries[open[0]]
+		return won, s.do(ctx, t, "submit_one", add, e.Scope, e.Action, e.Key, e.Fingerprint, e.KeyRetention, textOrNull(e.Answer),
+			string(e.ID), e.Kind, string(e.Input), e.Delay, orNull(e.Deadline), string(e.Rules.OnUnknown), string(e.Rules.Acceptance),
+			int32(e.Attempts), int32(e.Calls), e.Elapsed)
+	}
+	return won, s.do(ctx, t, "submit", add, submitArrays(entries, open)...)
+}
+
+// submitArrays are the arguments of submit.sql.
+func submitArrays(entries []store.Submission, open []int) []any {
 	var a struct {
 		scope, action, key, id, kind, input, onUnknown, acceptance []string
 		fingerprint                                                [][]byte
@@ -86,18 +106,8 @@ func (s *Store) submitKeys(ctx context.Context, t *Tx, entries []store.Submissio
 		a.onUnknown, a.acceptance = append(a.onUnknown, string(e.Rules.OnUnknown)), append(a.acceptance, string(e.Rules.Acceptance))
 		a.attempts, a.calls = append(a.attempts, int32(e.Attempts)), append(a.calls, int32(e.Calls))
 	}
-	won := make(map[keyed]time.Time, n)
-	err := s.do(ctx, t, "submit", func(scan func(...any) error) error {
-		var k keyed
-		var at time.Time
-		if err := scan(&k.scope, &k.action, &k.key, &at); err != nil {
-			return err
-		}
-		won[k] = at.UTC()
-		return nil
-	}, a.scope, a.action, a.key, a.fingerprint, a.retention, a.answer, a.id, a.kind, a.input, a.delay, a.deadline,
-		a.onUnknown, a.acceptance, a.attempts, a.calls, a.elapsed)
-	return won, err
+	return []any{a.scope, a.action, a.key, a.fingerprint, a.retention, a.answer, a.id, a.kind, a.input, a.delay, a.deadline,
+		a.onUnknown, a.acceptance, a.attempts, a.calls, a.elapsed}
 }
 
 func textOrNull(raw []byte) *string {

@@ -2,23 +2,24 @@
 -- read after the lock, completes the task and fills its slot.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::bigint[], $10::text[])
-        AS u(id, version, attempt, closed, class, code, requests, input_tokens, output_tokens, response)
+        AS u(id, for_version, for_attempt, closed, class, code, requests, input_tokens, output_tokens, response)
 ), l AS MATERIALIZED (
-    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+    SELECT r.*, k.for_version, k.for_attempt, k.closed, k.class, k.code, k.requests, k.input_tokens, k.output_tokens, k.response
+    FROM (SELECT * FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
         SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (
     UPDATE onereply.tasks t
     SET status = 'completed', reason = '', error_code = '', error_message = '', lease_until = NULL, open_call = 0, ended_at = g.now
-    FROM g JOIN u ON u.id = g.id
-    WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
+    FROM g
+    WHERE t.id = g.id AND g.version = g.for_version AND g.attempt = g.for_attempt
       AND g.status = 'running' AND g.lease_until > g.now
     RETURNING
     t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
     t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
     t.calls_max, t.open_call, t.elapsed_max, t.elapsed_from, t.deadline, t.on_unknown, t.acceptance,
-        g.now, u.closed, u.class, u.code, u.requests, u.input_tokens, u.output_tokens, u.response
+        g.now, g.closed, g.class, g.code, g.requests, g.input_tokens, g.output_tokens, g.response
 ), slot AS (
     INSERT INTO onereply.responses (task_id, version, attempt, response, accepted_at)
     SELECT id, version, attempt, response, now FROM d

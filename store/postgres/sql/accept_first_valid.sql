@@ -2,18 +2,19 @@
 -- has not ended, while its slot is empty and its deadline has not passed.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::bigint[], $10::text[])
-        AS u(id, version, attempt, closed, class, code, requests, input_tokens, output_tokens, response)
+        AS u(id, for_version, for_attempt, closed, class, code, requests, input_tokens, output_tokens, response)
 ), l AS MATERIALIZED (
-    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+    SELECT r.*, k.for_version, k.for_attempt, k.closed, k.class, k.code, k.requests, k.input_tokens, k.output_tokens, k.response
+    FROM (SELECT * FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
         SELECT t.id, t.status, t.acceptance, t.deadline FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (
     UPDATE onereply.tasks t
-    SET status = 'completed', reason = '', error_code = '', error_message = '', attempt = u.attempt, worker = a.worker,
+    SET status = 'completed', reason = '', error_code = '', error_message = '', attempt = g.for_attempt, worker = a.worker,
         lease_until = NULL, open_call = 0, ended_at = g.now
-    FROM g JOIN u ON u.id = g.id
-        JOIN onereply.attempts a ON a.task_id = u.id AND a.version = u.version AND a.attempt = u.attempt
+    FROM g
+        JOIN onereply.attempts a ON a.task_id = g.id AND a.version = g.for_version AND a.attempt = g.for_attempt
     WHERE t.id = g.id AND g.status IN ('queued', 'running') AND g.acceptance = 'first-valid'
       AND (g.deadline IS NULL OR g.deadline > g.now)
       AND NOT EXISTS (SELECT 1 FROM onereply.responses r WHERE r.task_id = g.id)
@@ -21,7 +22,7 @@ WITH u AS MATERIALIZED (
     t.id, t.kind, t.scope, t.status, t.reason, t.error_code, t.error_message, t.version, t.attempt, t.worker,
     t.lease_until, t.run_at, t.created_at, t.ended_at, t.attempts_used, t.attempts_max, t.calls_used,
     t.calls_max, t.open_call, t.elapsed_max, t.elapsed_from, t.deadline, t.on_unknown, t.acceptance,
-        g.now, a.version AS by_version, u.closed, u.class, u.code, u.requests, u.input_tokens, u.output_tokens, u.response
+        g.now, a.version AS by_version, g.closed, g.class, g.code, g.requests, g.input_tokens, g.output_tokens, g.response
 ), slot AS (
     INSERT INTO onereply.responses (task_id, version, attempt, response, accepted_at)
     SELECT id, by_version, attempt, response, now FROM d

@@ -3,15 +3,16 @@
 -- that the assignment is good although nothing was counted: the budget is used up.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
-        AS u(id, version, attempt)
+        AS u(id, for_version, for_attempt)
 ), l AS MATERIALIZED (
-    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+    SELECT r.*, k.for_version, k.for_attempt
+    FROM (SELECT * FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
         SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), held AS MATERIALIZED (
-    SELECT g.id, g.version, g.attempt, g.now FROM g JOIN u ON u.id = g.id
-    WHERE g.version = u.version AND g.attempt = u.attempt AND g.status = 'running' AND g.lease_until > g.now
+    SELECT g.id, g.version, g.attempt, g.now FROM g
+    WHERE g.version = g.for_version AND g.attempt = g.for_attempt AND g.status = 'running' AND g.lease_until > g.now
 ), d AS (
     UPDATE onereply.tasks t SET calls_used = t.calls_used + 1, open_call = t.calls_used + 1
     FROM held WHERE t.id = held.id AND t.version = held.version AND t.attempt = held.attempt

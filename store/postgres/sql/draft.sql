@@ -3,15 +3,16 @@
 -- breaks no promise.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[])
-        AS u(id, version, attempt, seq, text)
+        AS u(id, for_version, for_attempt, seq, text)
 ), l AS MATERIALIZED (
-    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+    SELECT r.*, k.for_version, k.for_attempt, k.seq, k.text
+    FROM (SELECT * FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
         SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), held AS MATERIALIZED (
-    SELECT g.id, g.version, g.attempt, g.now, u.seq, u.text FROM g JOIN u ON u.id = g.id
-    WHERE g.version = u.version AND g.attempt = u.attempt AND g.status = 'running' AND g.lease_until > g.now
+    SELECT g.id, g.version, g.attempt, g.now, g.seq, g.text FROM g
+    WHERE g.version = g.for_version AND g.attempt = g.for_attempt AND g.status = 'running' AND g.lease_until > g.now
 ), i AS (
     INSERT INTO onereply.drafts (task_id, version, seq, text)
     SELECT id, version, seq, text FROM held

@@ -3,18 +3,19 @@
 -- spent task, whose budget is over already, is plain.
 WITH u AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::interval[])
-        AS u(id, version, attempt, lease)
+        AS u(id, for_version, for_attempt, lease)
 ), l AS MATERIALIZED (
-    SELECT r.* FROM (SELECT id FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
+    SELECT r.*, k.for_version, k.for_attempt, k.lease
+    FROM (SELECT * FROM u ORDER BY id COLLATE "C") k CROSS JOIN LATERAL (
         SELECT t.id, t.version, t.attempt, t.status, t.lease_until FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
 ), g AS MATERIALIZED (
     SELECT l.*, clock_timestamp() AS now FROM l
 ), d AS (
     UPDATE onereply.tasks t
-    SET lease_until = least(g.now + u.lease, CASE WHEN t.deadline > g.now THEN t.deadline END,
+    SET lease_until = least(g.now + g.lease, CASE WHEN t.deadline > g.now THEN t.deadline END,
         CASE WHEN t.elapsed_from + t.elapsed_max > g.now THEN t.elapsed_from + t.elapsed_max END)
-    FROM g JOIN u ON u.id = g.id
-    WHERE t.id = g.id AND g.version = u.version AND g.attempt = u.attempt
+    FROM g
+    WHERE t.id = g.id AND g.version = g.for_version AND g.attempt = g.for_attempt
       AND g.status = 'running' AND g.lease_until > g.now
     RETURNING t.id, t.version, t.attempt, t.lease_until - g.now AS lease_for, g.now
 ), c AS (
