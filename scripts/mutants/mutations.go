@@ -128,7 +128,7 @@ func engineMutations() []mutation {
 		in("engine: a call ends with its assignment", "P16", "call.go", "defer context.AfterFunc(a.ctx, func() { end(context.Cause(a.ctx)) })()", ""),
 		in("engine: the context ends with the lease", "P16", "renew.go", "func() { a.cancel(onereply.ErrLeaseLost) }", "func() {}"),
 		in("engine: every end runs its hook", "P4", "accept.go", "if k.Ended == nil {", "if true {"),
-		in("engine: an end that failed is no end", "P4", "accept.go", "return e.runEnded(ctx, tx, ended)", "_ = e.runEnded(ctx, tx, ended)\n\t\treturn nil"),
+		in("engine: an end that failed is no end", "P4", "accept.go", "return e.runEnded(inside(ctx), tx, ended)", "_ = e.runEnded(inside(ctx), tx, ended)\n\t\treturn nil"),
 		in("engine: a lost commit is looked up", "P11", "accept.go", "if !errors.Is(err, onereply.ErrCommitUnknown) {", "if true {"),
 	}
 }

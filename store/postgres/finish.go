@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/store"
@@ -36,6 +37,12 @@ func (s *Store) finishWave(ctx context.Context, t *Tx, entries []store.Ending, g
 	byOp := make(map[store.EndingOp][]int)
 	for _, i := range wave {
 		byOp[entries[i].Op] = append(byOp[entries[i].Op], i)
+	}
+	if ends := slices.Concat(byOp[store.Accept], byOp[store.Fail]); len(ends) > 0 {
+		tasks, _, _ := guardArgs(guards, ends)
+		if err := s.do(ctx, t, "lock_free", nil, tasks); err != nil {
+			return err
+		}
 	}
 	var refused []int
 	for op := store.Accept; op <= store.Release; op++ {
