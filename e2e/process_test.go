@@ -49,6 +49,7 @@ type launch struct {
 	crashPoints string   // ONEREPLY_CRASHPOINT; set: the binary with crash points
 	args        []string // after "serve"
 	wrap        []string // a command line that the binary's is appended to
+	binary      string   // empty: the one that ships, or the one with crash points
 	env         []string // beside what every process gets
 	user        *syscall.Credential
 }
@@ -56,7 +57,11 @@ type launch struct {
 // spawn starts a process and does not wait until it is ready.
 func spawn(t *testing.T, name string, l launch) (*process, io.Reader) {
 	t.Helper()
-	argv := append(append([]string{}, l.wrap...), binary(t, l.crashPoints != ""))
+	program := l.binary
+	if program == "" {
+		program = binary(t, l.crashPoints != "")
+	}
+	argv := append(append([]string{}, l.wrap...), program)
 	argv = append(append(argv, "serve"), l.args...)
 	p := &process{t: t, name: name, cmd: exec.Command(argv[0], argv[1:]...), log: &output{}, done: make(chan struct{})}
 	p.cmd.Env = []string{"PATH=/usr/bin:/bin", "ONEREPLY_CRASHPOINT=" + l.crashPoints, "HOME=" + t.TempDir()}
@@ -93,6 +98,13 @@ func spawn(t *testing.T, name string, l launch) (*process, io.Reader) {
 func startProcess(t *testing.T, name string, l launch) *process {
 	t.Helper()
 	p, stdout := spawn(t, name, l)
+	p.awaitReady(stdout)
+	return p
+}
+
+// awaitReady waits until the process says that it is ready.
+func (p *process) awaitReady(stdout io.Reader) {
+	p.t.Helper()
 	ready := make(chan string, 1)
 	go func() {
 		lines := bufio.NewScanner(stdout)
@@ -109,13 +121,12 @@ func startProcess(t *testing.T, name string, l launch) *process {
 	case url, ok := <-ready:
 		if !ok {
 			<-p.done
-			t.Fatalf("%s ended before it was ready: %v\n%s", name, p.cmd.ProcessState, p.log)
+			p.t.Fatalf("%s ended before it was ready: %v\n%s", p.name, p.cmd.ProcessState, p.log)
 		}
 		p.url = url
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s was not ready within 30s\n%s", name, p.log)
+		p.t.Fatalf("%s was not ready within 30s\n%s", p.name, p.log)
 	}
-	return p
 }
 
 func (p *process) signal(s syscall.Signal) {

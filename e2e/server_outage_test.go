@@ -38,7 +38,7 @@ func insist(w *world, a *api, conversation, key, text string) (id string, refuse
 		}
 		refused++
 		away(w, got, err)
-		return false
+		return w.t.Failed()
 	})
 	if !taken {
 		w.t.Errorf("%s was not taken within a minute", key)
@@ -71,6 +71,28 @@ func insistMany(w *world, a *api, conversation, name string, n int) (ids []strin
 		w.t.FailNow()
 	}
 	return ids, int(sum.Load())
+}
+
+// insistUntil presses, 20 keys at a time, until what goes on meanwhile is done,
+// and once more. It returns how many keys that were, and how often a press was
+// told to come back.
+func insistUntil(w *world, a *api, conversation, name string, done <-chan error) (pressed, refused int) {
+	w.t.Helper()
+	for over := false; ; {
+		_, r := insistMany(w, a, conversation, fmt.Sprintf("%s-%d", name, pressed), 20)
+		pressed, refused = pressed+20, refused+r
+		if over {
+			return pressed, refused
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			over = true
+		default:
+		}
+	}
 }
 
 // allCompleted waits for the end and checks that every task completed, and how

@@ -96,6 +96,9 @@ func (w *world) calm() {
 
 const everything = "api,dispatch,work,sweep"
 
+// oneProcess is everything in one process, on a server too.
+const oneProcess = "sweep,work,dispatch,api"
+
 // api speaks to a process.
 func (w *world) api(p *process) *api { return newAPI(w.t, p.url) }
 
