@@ -105,15 +105,16 @@ func (s *Simulator) background(ctx context.Context, r Request, plan Plan) *opera
 	s.operations.mu.Lock()
 	s.operations.count++
 	o.id = fmt.Sprintf("resp_%d", s.operations.count)
+	// Whoever finds it finds a response with a status.
+	w := &responsesWire{id: o.id, model: r.Model, background: true, say: o.add}
+	w.step("response.created", "queued")
+	w.step("response.queued", "queued")
 	s.operations.byID[o.id] = o
 	if s.operations.order = append(s.operations.order, o.id); len(s.operations.order) > s.options.Keep {
 		delete(s.operations.byID, s.operations.order[0])
 		s.operations.order = s.operations.order[1:]
 	}
 	s.operations.mu.Unlock()
-	w := &responsesWire{id: o.id, model: r.Model, background: true, say: o.add}
-	w.step("response.created", "queued")
-	w.step("response.queued", "queued")
 	s.operations.making.Go(func() {
 		defer o.end()
 		defer stop()
