@@ -114,7 +114,9 @@ func (a *attempt) finished(end store.Ending, v store.Verdict) {
 	}
 	a.e.o.Observer.Observe(step)
 	a.e.hub.dirty()
-	a.e.Nudge()
+	if end.Op == store.Retry || end.Op == store.Release {
+		a.e.nudged.set() // when it is due must be asked
+	}
 }
 
 // flushEnds ends a batch of assignments in one transaction; when a hook or a row
@@ -148,7 +150,7 @@ func (e *Engine) tryEnds(items []endItem) ([]store.Verdict, error) {
 		entries[i] = item.ending
 	}
 	var verdicts []store.Verdict
-	err := e.store.InTx(ctx, func(ctx context.Context, tx onereply.Tx) (err error) {
+	err := e.InTx(ctx, func(ctx context.Context, tx onereply.Tx) (err error) {
 		if verdicts, err = e.store.Finish(ctx, tx, entries); err != nil {
 			return err
 		}

@@ -8,46 +8,59 @@ import (
 	"github.com/onereply/onereply/store"
 )
 
+// settle is how long after a claim without a question the question follows, when
+// is the next task due, unless something else has woken the loop by then.
+const settle = 25 * time.Millisecond
+
 // claimLoop hands due tasks to workers until ctx ends. It asks only while a
 // worker is free, so nothing is claimed that nobody works on. It wakes on a
-// nudge, a freed worker, the next moment the store knows of, and the poll, which
-// is the truth behind all hints (P15). Attempts run under inner.
+// nudge, a freed worker where it had claimed for all of them, the next moment the
+// store knows of, and the poll, which is the truth behind all hints (P15).
+// Attempts run under inner.
 func (e *Engine) claimLoop(ctx, inner context.Context) {
+	surely := false // something is due: submitted here, or left over by the last claim
 	for ctx.Err() == nil {
 		free := e.o.Workers - e.busy()
-		wait := e.o.Poll
+		wait, freed := e.o.Poll, signal(nil)
 		if free > 0 {
-			n, next, err := e.claimDue(ctx, inner, free)
+			surely = e.fresh.Swap(false) || surely
+			n, next, err := e.claimDue(ctx, inner, free, surely)
+			surely = n == free
 			switch {
 			case err != nil && ctx.Err() == nil:
 				e.log.Warn("claim failed; it is tried again", "error", err)
-			case n == free:
+			case surely:
 				continue // there may be more, and workers may be free again
 			case next > 0:
 				wait = min(wait, next)
 			}
+		} else {
+			freed = e.freed
 		}
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-e.nudged:
-		case <-e.freed:
+		case <-freed:
 		case <-t.C:
 		}
 		t.Stop()
 	}
 }
 
-// claimDue claims at most free tasks and starts them. It first asks, reading
-// only, whether anything is due: an idle process writes nothing. It returns how many it started and how long until the
-// next is due, as far as the store knows.
-func (e *Engine) claimDue(ctx, inner context.Context, free int) (int, time.Duration, error) {
-	due, err := e.store.Due(ctx, e.names)
-	if err != nil {
-		return 0, 0, err
-	}
-	if !due.Now {
-		return 0, due.Wait, nil
+// claimDue claims at most free tasks and starts them. Unless something is surely
+// due it first asks, reading only: an idle process writes nothing. It returns how
+// many it started and how long until the next is due, as far as the store knows.
+func (e *Engine) claimDue(ctx, inner context.Context, free int, surely bool) (int, time.Duration, error) {
+	next := settle
+	if !surely {
+		due, err := e.store.Due(ctx, e.names)
+		if err != nil {
+			return 0, 0, err
+		}
+		if next = due.Wait; !due.Now {
+			return 0, next, nil
+		}
 	}
 	// From here on the claim goes through whatever becomes of ctx: what it hands
 	// out must not be lost.
@@ -64,7 +77,7 @@ func (e *Engine) claimDue(ctx, inner context.Context, free int) (int, time.Durat
 	for _, as := range claimed.Assignments {
 		e.start(inner, as, sent, ctx.Err() != nil)
 	}
-	return len(claimed.Assignments), due.Wait, nil
+	return len(claimed.Assignments), next, nil
 }
 
 // start runs one assignment; one that came when the process was already going is

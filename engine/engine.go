@@ -128,8 +128,9 @@ type Engine struct {
 	records *batch[recordItem, store.Verdict]
 	ends    *batch[endItem, store.Verdict]
 
-	nudged  signal // work may be due
-	changed signal // something was committed elsewhere
+	nudged  signal      // work may be due
+	fresh   atomic.Bool // work is due: it was submitted here
+	changed signal      // something was committed elsewhere
 	hub     *hub
 
 	mu      sync.Mutex
@@ -216,7 +217,10 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // Nudge tells the engine that a transaction with a SubmitTx in it has
 // committed. Without it the poll finds the task within Options.Poll.
-func (e *Engine) Nudge() { e.nudged.set() }
+func (e *Engine) Nudge() {
+	e.fresh.Store(true)
+	e.nudged.set()
+}
 
 // watch turns the store's hints into wake-ups of the claim loop, the hub and
 // the check for cancelled attempts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/onereply/onereply"
@@ -102,7 +103,14 @@ func (e *Engine) checkCancelled(ctx context.Context) {
 			return
 		case <-e.changed:
 		}
-		if running := e.attempts(); len(running) > 0 {
+		// A short task is over before anyone could stop it: attempts are looked at once
+		// they have run for a while.
+		all := e.attempts()
+		running := slices.DeleteFunc(slices.Clone(all), func(a *attempt) bool { return time.Since(a.heard) < atMostEvery })
+		if len(running) < len(all) {
+			e.changed.set()
+		}
+		if len(running) > 0 {
 			if err := e.endThoseEnded(ctx, running); err != nil && ctx.Err() == nil {
 				e.log.Warn("looking for cancelled tasks failed; renewals find them", "error", err)
 			}

@@ -41,12 +41,6 @@ func (s *Store) announce(ctx context.Context, news bool) {
 	defer h.mu.Unlock()
 	if news {
 		h.pending = true
-		for wake := range h.wake {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
-		}
 	} else {
 		h.drafts = true
 	}
@@ -71,6 +65,9 @@ func (s *Store) sendHints(ctx context.Context) {
 			return
 		case s.hints.pending:
 			pace = hintPace
+			for wake := range s.hints.wake {
+				set(wake)
+			}
 		}
 		s.hints.pending, s.hints.drafts = false, false
 		s.hints.mu.Unlock()
