@@ -140,8 +140,11 @@ func threadWithin(pid int, start, end int64) (bool, error) {
 		if len(fields) < 2 {
 			return true, nil // it is still running
 		}
-		at, err := strconv.ParseInt(strings.TrimPrefix(fields[len(fields)-1], "0x"), 16, 64)
-		if err != nil || at >= start && at < end {
+		at, err := strconv.ParseUint(strings.TrimPrefix(fields[len(fields)-1], "0x"), 16, 64)
+		if err != nil {
+			return false, err
+		}
+		if at >= uint64(start) && at < uint64(end) {
 			return true, nil
 		}
 	}

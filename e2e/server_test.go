@@ -142,11 +142,20 @@ func (s *server) connect(database, settings string) *sql.DB {
 // admin runs a statement in the cluster's own database.
 func (s *server) admin(statement string, args ...any) {
 	s.t.Helper()
-	db := s.connect("postgres", "")
-	_, err := db.ExecContext(context.Background(), statement, args...)
-	if err = errors.Join(err, db.Close()); err != nil {
-		s.t.Fatalf("%s: %v", statement, err)
+	if err := s.tryAdmin(statement, args...); err != nil {
+		s.t.Fatal(err)
 	}
+}
+
+func (s *server) tryAdmin(statement string, args ...any) error {
+	db, err := sql.Open("pgx", s.cluster.URL("postgres")+"&application_name=checker")
+	if err != nil {
+		return err
+	}
+	if _, err = db.ExecContext(context.Background(), statement, args...); err != nil {
+		err = fmt.Errorf("%s: %w", statement, err)
+	}
+	return errors.Join(err, db.Close())
 }
 
 // words make the tables read as those of the file do: times as milliseconds

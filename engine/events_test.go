@@ -12,6 +12,7 @@ import (
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/engine"
+	"github.com/onereply/onereply/store"
 )
 
 // reader collects a stream as a client does: reset replaces the text, delta
@@ -224,6 +225,45 @@ func TestAReaderInAnotherProcessFollowsTheStore(t *testing.T) {
 		_ = worker
 		if r.end == nil || r.end.Status != onereply.StatusCompleted || deltas < 5 {
 			t.Errorf("ended with %+v after %d deltas", r.end, deltas)
+		}
+	})
+}
+
+// unhinted is a store whose process never hears of others' commits.
+type unhinted struct{ store.Store }
+
+func (unhinted) Watch(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return nil
+}
+
+func TestAReaderFindsTheEndThoughEveryHintIsLost(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, h *house) {
+		k := typist(3, time.Second, nil)
+		h.wrap = func(s store.Store) store.Store { return unhinted{s} }
+		reads := h.start(engine.Options{Workers: -1, Sweep: -1}, k)
+		task := h.submit(reads, k, "k", "x")
+		s, err := reads.Subscribe(t.Context(), "w", task.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		h.start(engine.Options{}, k)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var last engine.StreamEvent
+		deltas := 0
+		for ; err == nil; last, err = s.Next(ctx) {
+			if last.Type == engine.StreamDelta {
+				deltas++
+			}
+			if last.Task != nil {
+				break
+			}
+		}
+		if err != nil || last.Type != engine.StreamCompleted || deltas == 0 {
+			t.Errorf("after %d deltas the reader has %q: %v", deltas, last.Type, err)
 		}
 	})
 }
