@@ -96,7 +96,7 @@ func (m *Model) Start(ctx context.Context, call onereply.Call, r provider.Reques
 }
 
 func (m *Model) params(r provider.Request) sdk.MessageNewParams {
-	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: m.maxTokens}
+	p := sdk.MessageNewParams{Model: m.name, MaxTokens: m.maxTokens}
 	for _, turn := range r.Messages {
 		switch turn.Role {
 		case provider.System:

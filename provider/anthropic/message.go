@@ -34,7 +34,7 @@ func (m *message) take(e sdk.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
 		if e.Message.Model != "" {
-			m.model = string(e.Message.Model)
+			m.model = e.Message.Model
 		}
 		u := e.Message.Usage
 		m.used(u.InputTokens+u.CacheCreationInputTokens+u.CacheReadInputTokens, u.OutputTokens)

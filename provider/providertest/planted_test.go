@@ -323,7 +323,7 @@ func TestTheSuiteFindsFaultsInRecovery(t *testing.T) {
 				return recovering{recover: func(ctx context.Context, operation string, emit func(string) error) (provider.Answer, error) {
 					a, err := good.Recover(ctx, operation, emit)
 					if err != nil {
-						return provider.Answer{Text: "half", Model: "m", FinishReason: "stop"}, nil
+						return provider.Answer{Text: "half", Model: "m", FinishReason: "stop"}, nil //nolint:nilerr // the planted fault
 					}
 					return a, nil
 				}}
