@@ -73,6 +73,7 @@ func measures() []measure {
 		{"postgres: start", "p50 at most 3 ms and p99 at most 10 ms", pgStart},
 		{"postgres: recovery", "running again within lease + 1 s", pgRecovery},
 		{"postgres: idle", "at most 1 statement a second for each process", pgIdle},
+		{"postgres: growth", "flat within 10 %", pgGrown},
 	}
 }
 
