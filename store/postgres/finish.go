@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/onereply/onereply"
 	"github.com/onereply/onereply/store"
@@ -37,12 +36,6 @@ func (s *Store) finishWave(ctx context.Context, t *Tx, entries []store.Ending, g
 	byOp := make(map[store.EndingOp][]int)
 	for _, i := range wave {
 		byOp[entries[i].Op] = append(byOp[entries[i].Op], i)
-	}
-	if ends := slices.Concat(byOp[store.Accept], byOp[store.Fail]); len(ends) > 0 {
-		tasks, _, _ := guardArgs(guards, ends)
-		if err := s.do(ctx, t, "lock_free", nil, tasks); err != nil {
-			return err
-		}
 	}
 	var refused []int
 	for op := store.Accept; op <= store.Release; op++ {
@@ -114,7 +107,11 @@ func endingOf(name string, op store.EndingOp, entries []store.Ending, guards []o
 	if name == "accept_first_valid" {
 		scan = scanFirstValid
 	}
-	return guarded{name, args, scan}
+	st := guarded{name: name, args: args, scan: scan}
+	if op == store.Accept || op == store.Fail {
+		st.behind = "lock_free"
+	}
+	return st
 }
 
 // scanEnded reads the id that was found, the whole task where it was ended, and

@@ -34,8 +34,9 @@ type written struct {
 
 // guarded is one kind of guarded statement with the arguments of its entries.
 type guarded struct {
-	name string
-	args func(entries []int) []any // the arrays, beginning with ids, versions, attempts
+	name   string
+	behind string                    // a statement on the same ids that goes before it; empty: none
+	args   func(entries []int) []any // the arrays, beginning with ids, versions, attempts
 	// scan reads a row: the id, the version and attempt that was written (null:
 	// refused), and what the verdict needs beside.
 	scan func(scan func(...any) error) (id onereply.TaskID, w *written, err error)
@@ -54,7 +55,7 @@ func (s *Store) run(ctx context.Context, r runner, st guarded, guards []onereply
 	o := outcome{done: make(map[int]*written)}
 	rows := make(map[onereply.TaskID]*written, len(entries))
 	present := make(map[onereply.TaskID]bool, len(entries))
-	err := s.do(ctx, r, st.name, func(scan func(...any) error) error {
+	sort := func(scan func(...any) error) error {
 		id, w, err := st.scan(scan)
 		if err == nil {
 			present[id] = true
@@ -63,7 +64,14 @@ func (s *Store) run(ctx context.Context, r runner, st guarded, guards []onereply
 			}
 		}
 		return err
-	}, st.args(entries)...)
+	}
+	args := st.args(entries)
+	var err error
+	if st.behind == "" {
+		err = s.do(ctx, r, st.name, sort, args...)
+	} else if err = r.queryAfter(ctx, s.text[st.behind], args[0], s.text[st.name], args, sort); err != nil {
+		err = fmt.Errorf("%s: %w", st.name, err)
+	}
 	if err != nil {
 		return o, err
 	}

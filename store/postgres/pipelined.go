@@ -21,17 +21,15 @@ type pipelined struct {
 
 var _ pgx.Tx = (*pipelined)(nil)
 
-// first sends what begins the transaction, and the statement when there is one,
-// and reads the answers to what began it.
-func (t *pipelined) first(ctx context.Context, text string, args []any) (pgx.BatchResults, error) {
+// first sends what begins the transaction with the batch behind it, and reads the
+// answers to what began it.
+func (t *pipelined) first(ctx context.Context, rest *pgx.Batch) (pgx.BatchResults, error) {
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	for _, s := range t.settings {
 		b.Queue(s)
 	}
-	if text != "" {
-		b.Queue(text, args...)
-	}
+	b.QueuedQueries = append(b.QueuedQueries, rest.QueuedQueries...)
 	r := t.conn.SendBatch(ctx, b)
 	t.tx = r.Tx()
 	for range 1 + len(t.settings) {
@@ -43,6 +41,13 @@ func (t *pipelined) first(ctx context.Context, text string, args []any) (pgx.Bat
 	return r, nil
 }
 
+// single is a batch of one statement.
+func single(text string, args []any) *pgx.Batch {
+	b := &pgx.Batch{}
+	b.Queue(text, args...)
+	return b
+}
+
 // open begins the transaction by itself, for what cannot travel with it.
 func (t *pipelined) open(ctx context.Context) (pgx.Tx, error) {
 	if t.over {
@@ -51,7 +56,7 @@ func (t *pipelined) open(ctx context.Context) (pgx.Tx, error) {
 	if t.tx != nil {
 		return t.tx, nil
 	}
-	r, err := t.first(ctx, "", nil)
+	r, err := t.first(ctx, &pgx.Batch{})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +72,7 @@ func (t *pipelined) Exec(ctx context.Context, text string, args ...any) (tag pgc
 		}
 		return tx.Exec(ctx, text, args...)
 	}
-	r, err := t.first(ctx, text, args)
+	r, err := t.first(ctx, single(text, args))
 	if err != nil {
 		return tag, err
 	}
@@ -87,7 +92,7 @@ func (t *pipelined) Query(ctx context.Context, text string, args ...any) (pgx.Ro
 		}
 		return tx.Query(ctx, text, args...)
 	}
-	r, err := t.first(ctx, text, args)
+	r, err := t.first(ctx, single(text, args))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func (t *pipelined) Query(ctx context.Context, text string, args ...any) (pgx.Ro
 		_ = r.Close() // it says the same again
 		return nil, err
 	}
-	return &firstRows{Rows: rows, batch: r}, nil
+	return &lastRows{Rows: rows, batch: r}, nil
 }
 
 // QueryRow implements pgx.Tx.
@@ -110,11 +115,18 @@ func (t *pipelined) QueryRow(ctx context.Context, text string, args ...any) pgx.
 
 // SendBatch implements pgx.Tx.
 func (t *pipelined) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	tx, err := t.open(ctx)
+	if t.tx != nil || t.over {
+		tx, err := t.open(ctx)
+		if err != nil {
+			return pgx.FailedBatchResults(b, err)
+		}
+		return tx.SendBatch(ctx, b)
+	}
+	r, err := t.first(ctx, b)
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	return tx.SendBatch(ctx, b)
+	return r
 }
 
 // CopyFrom implements pgx.Tx.
@@ -179,8 +191,8 @@ func (t *pipelined) Rollback(ctx context.Context) error {
 	return t.tx.Rollback(ctx)
 }
 
-// firstRows are the rows of the first statement, whose batch ends with them.
-type firstRows struct {
+// lastRows are the rows of a batch's last statement; the batch ends with them.
+type lastRows struct {
 	pgx.Rows
 	batch pgx.BatchResults
 	err   error
@@ -188,7 +200,7 @@ type firstRows struct {
 }
 
 // Next implements pgx.Rows.
-func (r *firstRows) Next() bool {
+func (r *lastRows) Next() bool {
 	if r.Rows.Next() {
 		return true
 	}
@@ -197,7 +209,7 @@ func (r *firstRows) Next() bool {
 }
 
 // Close implements pgx.Rows.
-func (r *firstRows) Close() {
+func (r *lastRows) Close() {
 	if r.ended {
 		return
 	}
@@ -207,7 +219,7 @@ func (r *firstRows) Close() {
 }
 
 // Err implements pgx.Rows.
-func (r *firstRows) Err() error {
+func (r *lastRows) Err() error {
 	if err := r.Rows.Err(); err != nil {
 		return err
 	}

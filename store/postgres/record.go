@@ -186,19 +186,19 @@ func statementOf(op store.RecordOp, entries []store.Record, guards []onereply.Gu
 	}
 	switch op {
 	case store.Renew:
-		return guarded{"renew", with(func(e store.Record, _ bool) []any { return []any{e.Lease} }), scanRenew}
+		return guarded{name: "renew", args: with(func(e store.Record, _ bool) []any { return []any{e.Lease} }), scan: scanRenew}
 	case store.CountCall:
-		return guarded{"count", with(func(store.Record, bool) []any { return nil }), scanCount}
+		return guarded{name: "count", args: with(func(store.Record, bool) []any { return nil }), scan: scanCount}
 	case store.CloseCall:
-		return guarded{"close", with(func(e store.Record, _ bool) []any { return closedArgs(e.Closed) }), scanPlain}
+		return guarded{name: "close", args: with(func(e store.Record, _ bool) []any { return closedArgs(e.Closed) }), scan: scanPlain}
 	case store.Checkpoint:
-		return guarded{"checkpoint", with(func(e store.Record, _ bool) []any { return []any{e.Operation} }), scanCheckpoint}
+		return guarded{name: "checkpoint", args: with(func(e store.Record, _ bool) []any { return []any{e.Operation} }), scan: scanCheckpoint}
 	case store.DraftText:
 		text := with(func(e store.Record, _ bool) []any { return []any{e.Seq, e.Text} })
 		relaxed := !slices.ContainsFunc(entries, func(e store.Record) bool { return e.Op != store.DraftText })
-		return guarded{"draft", func(chosen []int) []any { return append(text(chosen), relaxed) }, scanDraft}
+		return guarded{name: "draft", args: func(chosen []int) []any { return append(text(chosen), relaxed) }, scan: scanDraft}
 	default:
-		return guarded{"progress", with(func(e store.Record, _ bool) []any { return []any{stateOf(e.State)} }), scanPlain}
+		return guarded{name: "progress", args: with(func(e store.Record, _ bool) []any { return []any{stateOf(e.State)} }), scan: scanPlain}
 	}
 }
 

@@ -60,6 +60,9 @@ func UnwrapSQL(tx onereply.Tx) *sql.Tx {
 type runner interface {
 	// query calls each for every row, with a function that reads its columns.
 	query(ctx context.Context, text string, args []any, each func(scan func(...any) error) error) error
+	// queryAfter is query behind a statement whose rows nobody reads, in the same
+	// round trip where the driver can.
+	queryAfter(ctx context.Context, before string, with any, text string, args []any, each func(scan func(...any) error) error) error
 }
 
 // database is a pool of either kind.
@@ -73,6 +76,7 @@ type database interface {
 
 type pgxQueries interface {
 	Query(ctx context.Context, text string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 type pgxRunner struct{ q pgxQueries }
@@ -82,6 +86,31 @@ func (r pgxRunner) query(ctx context.Context, text string, args []any, each func
 	if err != nil {
 		return err
 	}
+	return scanAll(rows, each)
+}
+
+func (r pgxRunner) queryAfter(ctx context.Context, before string, with any, text string, args []any, each func(func(...any) error) error) error {
+	b := &pgx.Batch{}
+	b.Queue(before, with)
+	b.Queue(text, args...)
+	results := r.q.SendBatch(ctx, b)
+	rows, err := results.Query()
+	if err == nil {
+		rows.Close()
+		err = rows.Err()
+	}
+	if err != nil {
+		_ = results.Close() // it says the same again
+		return err
+	}
+	if rows, err = results.Query(); err != nil {
+		_ = results.Close() // it says the same again
+		return err
+	}
+	return scanAll(&lastRows{Rows: rows, batch: results}, each)
+}
+
+func scanAll(rows pgx.Rows, each func(func(...any) error) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := each(rows.Scan); err != nil {
@@ -161,6 +190,13 @@ func (r sqlRunner) query(ctx context.Context, text string, args []any, each func
 		}
 	}
 	return rows.Err()
+}
+
+func (r sqlRunner) queryAfter(ctx context.Context, before string, with any, text string, args []any, each func(func(...any) error) error) error {
+	if err := r.query(ctx, before, []any{with}, func(func(...any) error) error { return nil }); err != nil {
+		return err
+	}
+	return r.query(ctx, text, args, each)
 }
 
 type sqlPool struct {

@@ -2,24 +2,26 @@
 -- with their lease over. The version rises in the statement that claims. The
 -- search compares with the statement's time, which an index can use and which is
 -- never late; the claim itself with the clock read after the locks.
+-- The arrays stand in sub-selects so that one plan serves all sizes: planning this
+-- anew each time would cost as much as running it.
 WITH f AS MATERIALIZED (
     SELECT w.* FROM (
-        SELECT q.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
+        SELECT q.* FROM unnest((SELECT $4::text[])) AS k(kind) CROSS JOIN LATERAL (
             SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, t.run_at AS since FROM onereply.tasks t
             WHERE t.status = 'queued' AND t.kind = k.kind AND t.run_at <= statement_timestamp()
-            ORDER BY t.run_at LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) q
+            ORDER BY t.run_at LIMIT (SELECT cardinality($1::text[])) FOR NO KEY UPDATE SKIP LOCKED) q
         UNION ALL
-        SELECT e.* FROM unnest($4::text[]) AS k(kind) CROSS JOIN LATERAL (
+        SELECT e.* FROM unnest((SELECT $4::text[])) AS k(kind) CROSS JOIN LATERAL (
             SELECT t.id, t.status, t.attempts_used, t.attempts_max, t.deadline, t.elapsed_from, t.elapsed_max, t.run_at, t.lease_until, t.lease_until AS since FROM onereply.tasks t
             WHERE t.status = 'running' AND t.kind = k.kind AND t.lease_until <= statement_timestamp()
-            ORDER BY t.lease_until LIMIT cardinality($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) e
+            ORDER BY t.lease_until LIMIT (SELECT cardinality($1::text[])) FOR NO KEY UPDATE SKIP LOCKED) e
     ) w
 ), n AS MATERIALIZED (
     SELECT f.*, clock_timestamp() AS now, row_number() OVER (ORDER BY f.since, f.id) AS place FROM f
 ), p AS MATERIALIZED (
     SELECT n.*, a.attempt AS fresh,
         NOT (n.attempts_used < n.attempts_max AND (n.deadline IS NULL OR n.deadline > n.now) AND n.elapsed_from + n.elapsed_max > n.now) AS spent
-    FROM n JOIN unnest($1::text[]) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
+    FROM n JOIN unnest((SELECT $1::text[])) WITH ORDINALITY AS a(attempt, place) ON a.place = n.place
     WHERE n.status = 'queued' AND n.run_at <= n.now OR n.status = 'running' AND n.lease_until <= n.now
 ), c AS (
     UPDATE onereply.tasks t
