@@ -109,7 +109,7 @@ func endingOf(name string, op store.EndingOp, entries []store.Ending, guards []o
 	}
 	st := guarded{name: name, args: args, scan: scan}
 	if op == store.Accept || op == store.Fail {
-		st.behind = "lock_free"
+		st.behind = "lock_ends"
 	}
 	return st
 }

@@ -1,5 +1,0 @@
--- Locks those of the tasks that nobody else has locked, before the statement that
--- ends them: what was committed while a statement waits for its rows, such as a
--- chunk of the draft, is in the snapshot of the next one only, and would stay.
-SELECT r.id FROM (SELECT u.id FROM unnest($1::text[]) AS u(id) ORDER BY u.id COLLATE "C") k CROSS JOIN LATERAL (
-    SELECT t.id FROM onereply.tasks t WHERE t.id = k.id FOR NO KEY UPDATE SKIP LOCKED) r
