@@ -28,7 +28,7 @@ func responsesModel(background bool) func(baseURL string, transport http.RoundTr
 	return func(baseURL string, transport http.RoundTripper) (provider.Model, error) {
 		return openai.NewResponses("simulated", openai.ResponsesOptions{
 			BaseURL: baseURL, APIKey: "sk-test-secret", Transport: transport, Background: background,
-			MissingFor: 200 * time.Millisecond, QueuedFor: 200 * time.Millisecond, QuietFor: 150 * time.Millisecond, PollEvery: 10 * time.Millisecond,
+			MissingFor: 1500 * time.Millisecond, QueuedFor: 1500 * time.Millisecond, QuietFor: 150 * time.Millisecond, PollEvery: 10 * time.Millisecond,
 		})
 	}
 }

@@ -339,7 +339,7 @@ func TestTheSuiteFindsFaultsInRecovery(t *testing.T) {
 				New: func(baseURL string, transport http.RoundTripper) (provider.Model, error) {
 					good, err := openai.NewResponses("simulated", openai.ResponsesOptions{
 						BaseURL: baseURL, Transport: transport, Background: true,
-						MissingFor: 200 * time.Millisecond, QueuedFor: 100 * time.Millisecond, QuietFor: 50 * time.Millisecond, PollEvery: 10 * time.Millisecond,
+						MissingFor: 1500 * time.Millisecond, QueuedFor: 1000 * time.Millisecond, QuietFor: 50 * time.Millisecond, PollEvery: 10 * time.Millisecond,
 					})
 					if err != nil {
 						return nil, err
