@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,24 +15,35 @@ import (
 
 // facts are what a reader needs to know of the machine.
 type facts struct {
-	CPU        string   `json:"cpu"`
-	Cores      int      `json:"cores"`
-	System     string   `json:"system"`
-	Go         string   `json:"go"`
-	Driver     string   `json:"driver"`
-	SyncMillis float64  `json:"fdatasync_8kb_ms"`
-	Load       string   `json:"load_average_before"`
-	Warnings   []string `json:"warnings,omitempty"`
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	System string `json:"system"`
+	Go     string `json:"go"`
+	Driver string `json:"driver"`
+	// Versions are those of the libraries and servers that were measured.
+	Versions   map[string]string `json:"versions,omitempty"`
+	SyncMillis float64           `json:"fdatasync_8kb_ms"`
+	Load       string            `json:"load_average_before"`
+	Warnings   []string          `json:"warnings,omitempty"`
 }
 
-// String is the facts in a sentence.
+// measuredLibraries are named in the facts by these names.
+var measuredLibraries = map[string]string{
+	"github.com/jackc/pgx/v5": "pgx", "github.com/riverqueue/river": "River", "github.com/dbos-inc/dbos-transact-golang": "DBOS",
+}
+
+// String is the facts in a sentence or two.
 func (f facts) String() string {
-	return fmt.Sprintf("%d cores (%s), %s, %s, modernc.org/sqlite %s. An fdatasync after 8 kB takes %.2f ms (median). Load average before: %s.",
+	versions := ""
+	for _, name := range slices.Sorted(maps.Keys(f.Versions)) {
+		versions += ", " + name + " " + f.Versions[name]
+	}
+	return fmt.Sprintf("%d cores (%s), %s, %s, modernc.org/sqlite %s"+versions+". An fdatasync after 8 kB takes %.2f ms (median). Load average before: %s.",
 		f.Cores, f.CPU, f.System, f.Go, f.Driver, f.SyncMillis, f.Load)
 }
 
 func machine(dir string) (f facts, err error) {
-	f = facts{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), CPU: "unknown", Driver: "unknown"}
+	f = facts{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), CPU: "unknown", Driver: "unknown", Versions: map[string]string{}}
 	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(raw)) {
 			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
@@ -43,6 +56,9 @@ func machine(dir string) (f facts, err error) {
 		for _, d := range info.Deps {
 			if d.Path == "modernc.org/sqlite" {
 				f.Driver = d.Version
+			}
+			if name, ok := measuredLibraries[d.Path]; ok {
+				f.Versions[name] = d.Version
 			}
 		}
 	}

@@ -97,21 +97,30 @@ func run(ctx context.Context, args []string) error {
 	} else {
 		r, err = measureAll(ctx, *runs, *only, *dir, *profile, *sides)
 	}
-	if err != nil {
+	if len(r.Results) == 0 && err != nil {
 		return err
 	}
+	// What was measured before an error is kept.
+	return errors.Join(err, r.publish(*out, *page))
+}
+
+// publish prints the figures and writes them to the files that are named.
+func (r report) publish(out, page string) error {
 	r.print(os.Stdout)
-	if *out != "" {
+	if out != "" {
+		if err := r.keep(out); err != nil {
+			return err
+		}
 		raw, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(*out, append(raw, '\n'), 0o644); err != nil {
+		if err := os.WriteFile(out, append(raw, '\n'), 0o644); err != nil {
 			return err
 		}
 	}
-	if *page != "" {
-		return os.WriteFile(*page, r.markdown(), 0o644)
+	if page != "" {
+		return os.WriteFile(page, r.markdown(), 0o644)
 	}
 	return nil
 }
@@ -146,10 +155,17 @@ func measureAll(ctx context.Context, runs int, only, dir, profile, sides string)
 		return r, err
 	}
 	for _, m := range measures() {
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
 		if !wanted.MatchString(m.name) {
 			continue
 		}
 		began := time.Now()
+		before, err := loadAverage()
+		if err != nil {
+			return r, err
+		}
 		figures, err := m.run(ctx, l, runs)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", m.name, err)
@@ -158,8 +174,11 @@ func measureAll(ctx context.Context, runs int, only, dir, profile, sides string)
 		if err != nil {
 			return r, err
 		}
-		r.Results = append(r.Results, result{Name: m.name, Aim: m.aim, Figures: figures, Load: load})
+		r.Results = append(r.Results, result{Name: m.name, Aim: m.aim, Figures: figures, LoadBefore: before, Load: load})
 		fmt.Fprintf(os.Stderr, "%s: %v\n", m.name, time.Since(began).Round(time.Second))
 	}
-	return r, nil
+	if l.cluster != nil {
+		r.Machine.Versions["PostgreSQL"], err = serverVersion(ctx, l.cluster)
+	}
+	return r, err
 }

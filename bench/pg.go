@@ -146,3 +146,12 @@ func serverCPU(pid int) (time.Duration, error) {
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }
+
+func serverVersion(ctx context.Context, cluster *pgcluster.Cluster) (version string, err error) {
+	conn, err := pgx.Connect(ctx, cluster.URL("postgres"))
+	if err != nil {
+		return "", err
+	}
+	err = conn.QueryRow(ctx, "SHOW server_version").Scan(&version)
+	return version, errors.Join(err, conn.Close(ctx))
+}

@@ -105,7 +105,11 @@ func contest(ctx context.Context, l *lab, runs int, name, unit string, sides ...
 	for i := 1; i < len(sides); i++ {
 		all = append(all, ratio(name+sides[0].name+" to "+sides[i].name, rates[0], rates[i]))
 	}
-	return append(all, costs...), nil
+	all = append(all, costs...)
+	for i := 1; i < len(sides); i++ {
+		all = append(all, ratio(name+"CPU for each, "+sides[i].name+" to "+sides[0].name, costs[i], costs[0]))
+	}
+	return all, nil
 }
 
 // timed runs one side on a database of its own.

@@ -54,9 +54,9 @@ func (w *watch) batches(op func() error) error {
 	return w.end(n)
 }
 
-// within waits for something that must happen in a minute.
+// within waits for something that must happen in five minutes.
 func within(ctx context.Context, done <-chan struct{}) error {
-	patience := time.NewTimer(time.Minute)
+	patience := time.NewTimer(5 * time.Minute)
 	defer patience.Stop()
 	select {
 	case <-done:
@@ -64,7 +64,7 @@ func within(ctx context.Context, done <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-patience.C:
-		return errors.New("a task did not end within a minute")
+		return errors.New("a task did not end within five minutes")
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -21,10 +22,11 @@ type report struct {
 
 // result is one measure.
 type result struct {
-	Name    string   `json:"name"`
-	Aim     string   `json:"aim"`
-	Load    string   `json:"load_average_after"`
-	Figures []figure `json:"figures"`
+	Name       string   `json:"name"`
+	Aim        string   `json:"aim"`
+	LoadBefore string   `json:"load_average_before,omitempty"`
+	Load       string   `json:"load_average_after"`
+	Figures    []figure `json:"figures"`
 }
 
 // figure is one number with its spread over the runs.
@@ -125,14 +127,51 @@ func (r report) markdown() []byte {
 // explain says what a measure does, for the page.
 func explain(name string) string {
 	return map[string]string{
-		"submissions":   "Sixteen callers submit as fast as they are answered: a key, a task, its input and a row of the application's own from the kind's `Created` hook, durable before the answer. Beside it: the same rows in the same schema through the same driver, written by one goroutine that commits whatever sixteen callers have waiting, with nothing checked.",
-		"whole life":    "Tasks from submission to their end: submit, claim, Work that does nothing, accept with a row from the `Ended` hook, each durable and guarded. Beside it: the same rows in plain SQL in groups of fifty, three transactions a group, with nothing checked.",
-		"idle":          "The service with nothing to do, watched for ten seconds.",
-		"open streams":  "Ten thousand readers, each following a task of its own over HTTP on loopback, and no event. Memory is the server's heap and stacks after a collection, and what the kernel says is resident; kernel buffers of sockets are not in it.",
-		"first delta":   "From pressing Send, which is the start of the POST, to the first delta on the event stream, with the demo model, one press after the other.",
-		"recovery":      "Two processes share a file; the one that works on a task is killed with SIGKILL. From the kill to the moment the other one runs the task.",
-		"two processes": "Two processes on one file, both submitting with sixteen callers as fast as they can. A small write of one of them, and a renewal, each every few milliseconds.",
+		"submissions":               "Sixteen callers submit as fast as they are answered: a key, a task, its input and a row of the application's own from the kind's `Created` hook, durable before the answer. Beside it: the same rows in the same schema through the same driver, written by one goroutine that commits whatever sixteen callers have waiting, with nothing checked.",
+		"whole life":                "Tasks from submission to their end: submit, claim, Work that does nothing, accept with a row from the `Ended` hook, each durable and guarded. Beside it: the same rows in plain SQL in groups of fifty, three transactions a group, with nothing checked.",
+		"idle":                      "The service with nothing to do, watched for ten seconds.",
+		"open streams":              "Ten thousand readers, each following a task of its own over HTTP on loopback, and no event. Memory is the server's heap and stacks after a collection, and what the kernel says is resident; kernel buffers of sockets are not in it.",
+		"first delta":               "From pressing Send, which is the start of the POST, to the first delta on the event stream, with the demo model, one press after the other.",
+		"recovery":                  "Two processes share a file; the one that works on a task is killed with SIGKILL. From the kill to the moment the other one runs the task.",
+		"postgres: submissions":     "Callers submit as fast as they are answered: a key, a task, its input and a row of the application's own from the kind's `Created` hook, durable before the answer. Beside it: pgbench committing a single row; River's `InsertTx` with the application's row in one transaction; DBOS enqueuing a workflow, without a row. A private PostgreSQL with `fsync` and `synchronous_commit` on, for all; sixteen connections each, opened before.",
+		"postgres: own transaction": "Sixteen callers, each in a transaction of its own: the application's row and a task by `SubmitTx`; the same with River's `InsertTx`.",
+		"postgres: batches":         "A thousand at once, one batch after the other. Ours are three rows each.",
+		"postgres: whole life":      "Every caller submits with a row of the application's, waits until the answer and a row of the application's are durable, and submits again. River writes its row and completes by `JobCompleteTx`, at the shortest fetch cooldown that it allows; DBOS starts its workflow in this process, with the row in a transaction of its data source. Plain SQL writes the same rows into the product's tables with nothing checked and nobody waiting: in groups of a hundred, each transaction in one round trip, on four connections; and statement by statement.",
+		"postgres: drain":           "Twenty thousand tasks that do nothing are queued; from the start of the workers until all have ended durably. Ours are fenced and leave a response row.",
+		"postgres: start":           "From the call of `Submit` to the first instruction of the attempt, in one process: with nothing else to do, and with a submission every millisecond. The first quarter of each run warms plans up and is left out.",
+		"postgres: recovery":        "Two processes on one database; the one that works on a task is killed with SIGKILL. From the kill to the moment the other one runs the task. River's own rescue waits an hour unless told otherwise.",
+		"postgres: idle":            "Statements that the server was sent in ten seconds with nothing to do, as `pg_stat_statements` counts them.",
+		"postgres: growth":          "Whole lives of 64 callers beside tables that hold ten thousand or a million ended tasks with all their rows, and claims of a hundred with so many queued.",
+		"two processes":             "Two processes on one file, both submitting with sixteen callers as fast as they can. A small write of one of them, and a renewal, each every few milliseconds.",
 	}[name]
+}
+
+// keep takes over from an earlier report what was not measured this time, so that
+// one measure can be repeated without the others.
+func (r *report) keep(path string) error {
+	earlier, err := readReport(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mine := r.Results
+	r.Results = nil
+	for _, m := range measures() {
+		for _, from := range [][]result{mine, earlier.Results} {
+			if i := slices.IndexFunc(from, func(x result) bool { return x.Name == m.name }); i >= 0 {
+				r.Results = append(r.Results, from[i])
+				break
+			}
+		}
+	}
+	for name, version := range earlier.Machine.Versions {
+		if r.Machine.Versions[name] == "" {
+			r.Machine.Versions[name] = version
+		}
+	}
+	return nil
 }
 
 func readReport(path string) (r report, err error) {

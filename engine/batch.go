@@ -104,11 +104,26 @@ func (b *batch[T, R]) passOn() {
 	close(next.wake)
 }
 
+// gather lets other goroutines run while that brings more entries.
+func (b *batch[T, R]) gather() {
+	for had := 0; ; {
+		runtime.Gosched()
+		b.mu.Lock()
+		has := len(b.waiting)
+		b.mu.Unlock()
+		if has <= had || has >= b.max {
+			return
+		}
+		had = has
+	}
+}
+
 // lead flushes until its own entry is done; then the next one leads.
 func (b *batch[T, R]) lead(own *entry[T, R]) {
-	// Callers that were woken by the last flush get a moment to come back, which
-	// doubles the batch under load and costs a lone caller nothing to speak of.
-	runtime.Gosched()
+	// Callers that were woken by the last flush get a moment to come back, as long as
+	// they do: that doubles the batch under load and costs a lone caller nothing to
+	// speak of.
+	b.gather()
 	for done := false; !done; {
 		b.mu.Lock()
 		group := b.take()
